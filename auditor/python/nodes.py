@@ -1,0 +1,419 @@
+"""The trees that Python files are lowered to: what the audit needs of `ast`, and nothing that differs between versions.
+
+Every node is a NamedTuple of plain values and other nodes, so a tree can be stored as data and compared in tests.
+`span` is (line, column, end line, end column) as `ast` counts: lines from 1, columns from 0 in UTF-8 bytes, the end
+exclusive. Docstrings, comments and type checking blocks leave nothing behind.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Union
+
+Span = tuple[int, int, int, int]
+
+NOWHERE: Span = (0, 0, 0, 0)
+
+
+# Expressions
+
+
+class Name(NamedTuple):
+    id: str
+    span: Span
+
+
+class Attribute(NamedTuple):
+    value: Expression
+    name: str
+    span: Span
+
+
+class Constant(NamedTuple):
+    """None, True, False, an int or a float; `...` and complex numbers are Opaque. Strings and bytes are Text."""
+
+    value: None | bool | int | float
+    span: Span
+
+
+class Text(NamedTuple):
+    """A string literal or f-string: its pieces in order, each a str or the expression that fills the hole.
+
+    Implicitly concatenated literals are one Text. `span` covers all of it. Bytes are decoded as UTF-8, or latin-1
+    where that fails. Neighbouring str pieces are merged. A template string (PEP 750) has `template` true.
+    """
+
+    pieces: tuple[str | Expression, ...]
+    span: Span
+    template: bool = False
+
+
+class Call(NamedTuple):
+    """`function(*arguments, **keywords)`. A starred argument is Starred; `**mapping` has the keyword None."""
+
+    function: Expression
+    arguments: tuple[Expression, ...]
+    keywords: tuple[tuple[str | None, Expression], ...]
+    span: Span
+
+
+class Starred(NamedTuple):
+    value: Expression
+    span: Span
+
+
+class Await(NamedTuple):
+    value: Expression
+    span: Span
+
+
+class Yield(NamedTuple):
+    value: Expression | None
+    span: Span
+    delegated: bool = False  #: yield from
+
+
+class Items(NamedTuple):
+    """A tuple, list or set display; `kind` is "tuple", "list" or "set"."""
+
+    kind: str
+    items: tuple[Expression, ...]
+    span: Span
+
+
+class Mapping(NamedTuple):
+    """A dict display; a key of None is `**mapping`."""
+
+    pairs: tuple[tuple[Expression | None, Expression], ...]
+    span: Span
+
+
+class Binary(NamedTuple):
+    """`left operator right`, the operator as it is written: +, %, *, |, …"""
+
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span
+
+
+class Logic(NamedTuple):
+    """`a and b and c` or `a or b or c`."""
+
+    operator: str
+    values: tuple[Expression, ...]
+    span: Span
+
+
+class Not(NamedTuple):
+    value: Expression
+    span: Span
+
+
+class Compare(NamedTuple):
+    """`left op right op right …`, operators as they are written: ==, !=, <, is, is not, in, not in, …"""
+
+    left: Expression
+    operators: tuple[str, ...]
+    rights: tuple[Expression, ...]
+    span: Span
+
+
+class Conditional(NamedTuple):
+    """`body if test else orelse`."""
+
+    test: Expression
+    body: Expression
+    orelse: Expression
+    span: Span
+
+
+class Subscript(NamedTuple):
+    value: Expression
+    key: Expression
+    span: Span
+
+
+class Lambda(NamedTuple):
+    function: Function
+    span: Span
+
+
+class Comprehension(NamedTuple):
+    """A list, set, dict comprehension or generator expression; `kind` says which.
+
+    `clauses` are (target, iterable, conditions) from the outside in; `results` is one expression, two for a dict.
+    """
+
+    kind: str
+    results: tuple[Expression, ...]
+    clauses: tuple[tuple[Expression, Expression, tuple[Expression, ...]], ...]
+    span: Span
+
+
+class Assigned(NamedTuple):
+    """`target := value`."""
+
+    target: Expression
+    value: Expression
+    span: Span
+
+
+class Opaque(NamedTuple):
+    """Anything else that has a value: slices, unary minus on names, … `parts` are evaluated in order."""
+
+    parts: tuple[Expression, ...]
+    span: Span
+
+
+Expression = Union[
+    Name,
+    Attribute,
+    Constant,
+    Text,
+    Call,
+    Starred,
+    Await,
+    Yield,
+    Items,
+    Mapping,
+    Binary,
+    Logic,
+    Not,
+    Compare,
+    Conditional,
+    Subscript,
+    Lambda,
+    Comprehension,
+    Assigned,
+    Opaque,
+]
+
+
+# Statements
+
+
+class Do(NamedTuple):
+    """An expression on a line of its own. A string there is a docstring or a comment, and is left out."""
+
+    value: Expression
+    span: Span
+
+
+class Assign(NamedTuple):
+    """`targets = value`. Also `target: annotation = value`, with its annotation; without a value it is only declared."""
+
+    targets: tuple[Expression, ...]
+    value: Expression | None
+    annotation: Expression | None
+    span: Span
+
+
+class Augment(NamedTuple):
+    """`target += value`, the operator without its `=`."""
+
+    target: Expression
+    operator: str
+    value: Expression
+    span: Span
+
+
+class Return(NamedTuple):
+    value: Expression | None
+    span: Span
+
+
+class Raise(NamedTuple):
+    value: Expression | None
+    span: Span
+
+
+class If(NamedTuple):
+    test: Expression
+    body: tuple[Node, ...]
+    orelse: tuple[Node, ...]
+    span: Span
+
+
+class While(NamedTuple):
+    test: Expression
+    body: tuple[Node, ...]
+    orelse: tuple[Node, ...]
+    span: Span
+
+
+class For(NamedTuple):
+    target: Expression
+    iterable: Expression
+    body: tuple[Node, ...]
+    orelse: tuple[Node, ...]
+    is_async: bool
+    span: Span
+
+
+class With(NamedTuple):
+    """`items` are (context manager, target or None); several items nest from left to right."""
+
+    items: tuple[tuple[Expression, Expression | None], ...]
+    body: tuple[Node, ...]
+    is_async: bool
+    span: Span
+
+
+class Handler(NamedTuple):
+    """`except type as name:`; without a type it catches everything."""
+
+    type: Expression | None
+    name: str | None
+    body: tuple[Node, ...]
+    span: Span
+
+
+class Try(NamedTuple):
+    body: tuple[Node, ...]
+    handlers: tuple[Handler, ...]
+    orelse: tuple[Node, ...]
+    final: tuple[Node, ...]
+    span: Span
+
+
+class Case(NamedTuple):
+    """A case of a match: `values` are the constants and dotted names its pattern is equal to, empty for others.
+
+    `names` are what the pattern binds. `always` is true where the pattern matches anything and has no guard.
+    """
+
+    values: tuple[Expression, ...]
+    names: tuple[str, ...]
+    guard: Expression | None
+    body: tuple[Node, ...]
+    always: bool
+
+
+class Match(NamedTuple):
+    subject: Expression
+    cases: tuple[Case, ...]
+    span: Span
+
+
+class Break(NamedTuple):
+    span: Span
+
+
+class Continue(NamedTuple):
+    span: Span
+
+
+class Assert(NamedTuple):
+    test: Expression
+    span: Span
+
+
+class Delete(NamedTuple):
+    targets: tuple[Expression, ...]
+    span: Span
+
+
+class Scope(NamedTuple):
+    """`global names` or `nonlocal names`; `kind` says which."""
+
+    kind: str
+    names: tuple[str, ...]
+    span: Span
+
+
+class Import(NamedTuple):
+    """`import module as name` when `attribute` is None, else `from module import attribute as name`.
+
+    `level` is the number of leading dots; `attribute` "*" imports all. For `import a.b` the bound name is "a" and
+    `module` is "a" too, with `loads` "a.b"; otherwise `loads` equals `module`.
+    """
+
+    module: str
+    attribute: str | None
+    name: str
+    level: int
+    loads: str
+    span: Span
+
+
+class Parameter(NamedTuple):
+    """`kind` is "positional" (before /), "any", "args" (*args), "keyword" (after *) or "kwargs" (**kwargs)."""
+
+    name: str
+    kind: str
+    annotation: Expression | None
+    default: Expression | None
+
+
+class Function(NamedTuple):
+    """A def, async def or lambda (named "<lambda>", its body one Return)."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: tuple[Node, ...]
+    decorators: tuple[Expression, ...]
+    returns: Expression | None
+    is_async: bool
+    is_generator: bool  #: it yields, in its own body
+    span: Span  #: from `def` (not the decorators) to the end of the body
+    name_span: Span
+
+
+class Class(NamedTuple):
+    name: str
+    bases: tuple[Expression, ...]
+    keywords: tuple[tuple[str | None, Expression], ...]
+    decorators: tuple[Expression, ...]
+    body: tuple[Node, ...]
+    span: Span
+    name_span: Span
+
+
+Node = Union[
+    Do,
+    Assign,
+    Augment,
+    Return,
+    Raise,
+    If,
+    While,
+    For,
+    With,
+    Try,
+    Match,
+    Break,
+    Continue,
+    Assert,
+    Delete,
+    Scope,
+    Import,
+    Function,
+    Class,
+]
+
+
+class Module(NamedTuple):
+    body: tuple[Node, ...]
+
+
+class Comment(NamedTuple):
+    """A comment that speaks to the audit, as written from its `#`. `own_line` is false behind code."""
+
+    text: str
+    line: int
+    column: int
+    own_line: bool
+
+
+class PythonFacts(NamedTuple):
+    """What one Python file says.
+
+    `comments` holds only those that name the tool. `statements` are the (first line, last line) of every simple
+    statement and every header of a compound one that spans more than one line, for comments that count for the
+    whole of it. `lowered` tells that the syntax is newer than the running Python.
+    """
+
+    module: Module
+    comments: tuple[Comment, ...] = ()
+    statements: tuple[tuple[int, int], ...] = ()
+    lowered: bool = False
