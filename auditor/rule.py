@@ -36,9 +36,9 @@ __all__ = [
 class Rule:
     """A rule's identity.
 
-    `triggers` are byte patterns in lower case, one of which a file must contain, in any case, before anything in it can
+    `triggers` are regular expressions over bytes in lower case; a file that contains none of them, in any case, cannot
     break the rule. Each starts with at least three literal characters, so that a tree is searched at the speed of
-    memory. They decide what is read at all, so they must not miss: a trigger too many costs time, one too few hides a fault.
+    memory. They decide what is read at all: one too many costs time, one too few hides a fault.
     """
 
     code: str

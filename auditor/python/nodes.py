@@ -31,7 +31,7 @@ class Attribute(NamedTuple):
 class Constant(NamedTuple):
     """None, True, False, an int or a float; `...` and complex numbers are Opaque. Strings and bytes are Text."""
 
-    value: None | bool | int | float
+    value: bool | int | float | None
     span: Span
 
 
@@ -200,7 +200,7 @@ class Do(NamedTuple):
 
 
 class Assign(NamedTuple):
-    """`targets = value`. Also `target: annotation = value`, with its annotation; without a value it is only declared."""
+    """`targets = value`, or `target: annotation = value`; without a value the target is only declared."""
 
     targets: tuple[Expression, ...]
     value: Expression | None
