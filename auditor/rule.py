@@ -17,10 +17,19 @@ from typing import TYPE_CHECKING
 from auditor.findings import Applicability, Confidence, Finding, Fix, Place, Related, Severity
 
 if TYPE_CHECKING:
+    from auditor.drivers.model import Callback
+    from auditor.suppress import Unused
     from auditor.timeline import Timeline
+else:
+    # Rules name these in annotations only; importing them for that would make every run pay for the whole auditor.
+    Timeline = Unused = object
 
 __all__ = [
+    "CLAIM_TRIGGERS",
+    "POLICY_TRIGGERS",
+    "SETTING_TRIGGERS",
     "Applicability",
+    "Callback",
     "Confidence",
     "Finding",
     "Fix",
@@ -29,7 +38,29 @@ __all__ = [
     "Rule",
     "Severity",
     "Timeline",
+    "Unused",
+    "means",
 ]
+
+
+#: What stands in every file that sets a custom setting: set_config(), SET LOCAL, SET app.tenant, f"SET {name} = …".
+SETTING_TRIGGERS = (
+    rb"set_config",
+    rb"set\s+local\s",
+    rb"set\s+session\s",
+    rb"set\s+[\"{%]",
+    rb"set\s+[a-z_]\w*\.\"?[a-z_{%]\w*",
+)
+#: What stands in every file that claims jobs from a table.
+CLAIM_TRIGGERS = (
+    rb"skip\s+locked",
+    rb"for\s+(?:no\s+key\s+)?update",
+    rb"locked_(?:until|by|at)",
+    rb"lease_?(?:until|expires|token|owner|id)",
+    rb"claimed_(?:by|at|until)",
+)
+#: What stands in every file that writes row security policies, or the functions that they call.
+POLICY_TRIGGERS = (rb"create\s+policy", rb"alter\s+policy", rb"row\s+level\s+security", rb"current_setting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +82,14 @@ class Rule:
         return Finding(self.code, self.name, self.severity, message, place)
 
 
-def __getattr__(name: str) -> object:
-    # Rules name Timeline in annotations only; importing it for that would make every rule pay for the whole auditor.
-    if name == "Timeline":
-        from auditor.timeline import Timeline
+def means(word: str, rule: Rule | Finding) -> bool:
+    """Whether a word that a person wrote means a rule: its name, its code or the beginning of its code."""
+    return bool(word) and (word.lower() == rule.name or rule.code.startswith(word.upper()))
 
-        return Timeline
+
+def __getattr__(name: str) -> object:
+    if name == "Callback":
+        from auditor.drivers.model import Callback
+
+        return Callback
     raise AttributeError(name)

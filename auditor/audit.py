@@ -1,0 +1,109 @@
+"""From a timeline to the findings that a person gets to see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from auditor.errors import UserError, one_line
+from auditor.files import Inventory, Role
+from auditor.findings import Finding
+from auditor.globs import matcher
+from auditor.rule import means
+from auditor.suppress import Outcome, apply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from auditor.config import Config
+    from auditor.files import Skipped
+    from auditor.lines import Lines
+    from auditor.packs import LoadedRule
+    from auditor.suppress import Directive
+    from auditor.timeline import Timeline
+
+
+class Examined(NamedTuple):
+    """What the rules find, what comments ask for, and which files that rests on."""
+
+    findings: list[Finding]
+    directives: Sequence[Directive]
+    files_read: int
+    skipped: tuple[Skipped, ...]
+
+
+def audit(timeline: Timeline, rules: Iterable[LoadedRule]) -> list[Finding]:
+    """All that the rules find, in the order of a report, each fault once."""
+    return _settled(finding for rule in rules if rule.check is not None for finding in _ask(rule, rule.check, timeline))
+
+
+def suppress(
+    findings: Sequence[Finding],
+    directives: Sequence[Directive],
+    loaded: Sequence[LoadedRule],
+    chosen: Collection[LoadedRule],
+    lines: Lines,
+) -> Outcome:
+    """Hide what comments ask to hide, and let the rules on comments judge those that hide nothing."""
+    first = apply(findings, directives, loaded, chosen, lines)
+    judged = [
+        finding
+        for rule in chosen
+        if rule.check_suppressions is not None
+        for finding in _ask(rule, rule.check_suppressions, first.unused)
+    ]
+    second = apply(judged, directives, loaded, chosen, lines)
+    return Outcome(_settled([*first.kept, *second.kept]), [*first.suppressed, *second.suppressed], first.unused)
+
+
+def keep(findings: Iterable[Finding], inventory: Inventory, config: Config, lines: Lines) -> list[Finding]:
+    """What is to be reported: in the files asked for, severe and sure enough, and not ignored where it stands."""
+    files = {file.path: file.file for file in inventory.files if file.role is Role.REPORTED}
+    ignores = [(matcher([glob], config.folder), words) for glob, words in config.per_path_ignores]
+    kept = [
+        finding
+        for finding in findings
+        if finding.place.path in files
+        and config.min_severity <= finding.severity
+        and config.min_confidence <= finding.confidence
+        and not any(
+            match(files[finding.place.path]) and any(means(word, finding) for word in words) for match, words in ignores
+        )
+    ]
+    return [replace(finding, context=_context(finding, lines)) for finding in kept]
+
+
+def _context(finding: Finding, lines: Lines) -> str:
+    known = lines(finding.place.path)
+    return known[finding.place.line - 1].strip() if 0 < finding.place.line <= len(known) else ""
+
+
+def _settled(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings in order. Of those that say the same about the same place, the surest and shortest is kept."""
+    best: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        key = (finding.code, finding.place, finding.message)
+        known = best.get(key)
+        if known is None or _worth(finding) > _worth(known):
+            best[key] = finding
+    return sorted(best.values(), key=lambda finding: finding.order)
+
+
+def _worth(finding: Finding) -> tuple[int, int]:
+    return (finding.confidence.rank, -len(finding.related))
+
+
+_About = TypeVar("_About")
+
+
+def _ask(loaded: LoadedRule, check: Callable[[_About], Iterable[Finding]], about: _About) -> list[Finding]:
+    """What a rule finds. A rule that fails ends the run: what it would have found must not be missing unseen."""
+    who = f"{loaded.module}: the rule {loaded.rule.name}"
+    try:
+        found = list(check(about) or ())
+    except Exception as error:
+        what = one_line(f"{type(error).__name__}: {error}")
+        raise UserError(f"{who} failed: {what}; with -v you see where") from error
+    if not all(isinstance(finding, Finding) for finding in found):
+        raise UserError(f"{who} yields something that is no Finding; make findings with RULE.at(place, message)")
+    return found
