@@ -1,13 +1,16 @@
 """The trees that Python files are lowered to: what the audit needs of `ast`, and nothing that differs between versions.
 
-Every node is a NamedTuple of plain values and other nodes, so a tree can be stored as data and compared in tests.
+Every node is a frozen dataclass of plain values, tuples and other nodes, so a tree can be stored as data and compared
+in tests. (Not named tuples: type checkers compare those by structure, which on recursive unions takes for ever.)
 `span` is (line, column, end line, end column) as `ast` counts: lines from 1, columns from 0 in UTF-8 bytes, the end
 exclusive. Docstrings, comments and type checking blocks leave nothing behind.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import Union
+
+from auditor.python.record import record
 
 Span = tuple[int, int, int, int]
 
@@ -17,37 +20,45 @@ NOWHERE: Span = (0, 0, 0, 0)
 # Expressions
 
 
-class Name(NamedTuple):
+@record
+class Name:
     id: str
     span: Span
 
 
-class Attribute(NamedTuple):
+@record
+class Attribute:
     value: Expression
     name: str
     span: Span
 
 
-class Constant(NamedTuple):
+@record
+class Constant:
     """None, True, False, an int or a float; `...` and complex numbers are Opaque. Strings and bytes are Text."""
 
     value: bool | int | float | None
     span: Span
 
 
-class Text(NamedTuple):
+@record
+class Text:
     """A string literal or f-string: its pieces in order, each a str or the expression that fills the hole.
 
     Implicitly concatenated literals are one Text. `span` covers all of it. Bytes are decoded as UTF-8, or latin-1
-    where that fails. Neighbouring str pieces are merged. A template string (PEP 750) has `template` true.
+    where that fails. Neighbouring str pieces are merged, and none is empty. A string that stands in a hole by itself
+    belongs to the pieces around it; a hole that is converted or formatted is Opaque. A template string (PEP 750) has
+    `template` true and its holes as they are; `formats` then tells how each is to be formatted: "", ":i", "!r:>3", …
     """
 
     pieces: tuple[str | Expression, ...]
     span: Span
     template: bool = False
+    formats: tuple[str, ...] = ()
 
 
-class Call(NamedTuple):
+@record
+class Call:
     """`function(*arguments, **keywords)`. A starred argument is Starred; `**mapping` has the keyword None."""
 
     function: Expression
@@ -56,23 +67,27 @@ class Call(NamedTuple):
     span: Span
 
 
-class Starred(NamedTuple):
+@record
+class Starred:
     value: Expression
     span: Span
 
 
-class Await(NamedTuple):
+@record
+class Await:
     value: Expression
     span: Span
 
 
-class Yield(NamedTuple):
+@record
+class Yield:
     value: Expression | None
     span: Span
     delegated: bool = False  #: yield from
 
 
-class Items(NamedTuple):
+@record
+class Items:
     """A tuple, list or set display; `kind` is "tuple", "list" or "set"."""
 
     kind: str
@@ -80,15 +95,20 @@ class Items(NamedTuple):
     span: Span
 
 
-class Mapping(NamedTuple):
+@record
+class Mapping:
     """A dict display; a key of None is `**mapping`."""
 
     pairs: tuple[tuple[Expression | None, Expression], ...]
     span: Span
 
 
-class Binary(NamedTuple):
-    """`left operator right`, the operator as it is written: +, %, *, |, …"""
+@record
+class Binary:
+    """`left operator right`, the operator as it is written: +, %, *, |, …
+
+    A chain `a + b + c` leans left, as deep as it is long: follow `left` in a loop, not by recursion.
+    """
 
     operator: str
     left: Expression
@@ -96,7 +116,8 @@ class Binary(NamedTuple):
     span: Span
 
 
-class Logic(NamedTuple):
+@record
+class Logic:
     """`a and b and c` or `a or b or c`."""
 
     operator: str
@@ -104,12 +125,14 @@ class Logic(NamedTuple):
     span: Span
 
 
-class Not(NamedTuple):
+@record
+class Not:
     value: Expression
     span: Span
 
 
-class Compare(NamedTuple):
+@record
+class Compare:
     """`left op right op right …`, operators as they are written: ==, !=, <, is, is not, in, not in, …"""
 
     left: Expression
@@ -118,7 +141,8 @@ class Compare(NamedTuple):
     span: Span
 
 
-class Conditional(NamedTuple):
+@record
+class Conditional:
     """`body if test else orelse`."""
 
     test: Expression
@@ -127,30 +151,36 @@ class Conditional(NamedTuple):
     span: Span
 
 
-class Subscript(NamedTuple):
+@record
+class Subscript:
     value: Expression
     key: Expression
     span: Span
 
 
-class Lambda(NamedTuple):
+@record
+class Lambda:
     function: Function
     span: Span
 
 
-class Comprehension(NamedTuple):
+@record
+class Comprehension:
     """A list, set, dict comprehension or generator expression; `kind` says which.
 
     `clauses` are (target, iterable, conditions) from the outside in; `results` is one expression, two for a dict.
+    `is_async` is true where one of its clauses is `async for`.
     """
 
     kind: str
     results: tuple[Expression, ...]
     clauses: tuple[tuple[Expression, Expression, tuple[Expression, ...]], ...]
     span: Span
+    is_async: bool = False
 
 
-class Assigned(NamedTuple):
+@record
+class Assigned:
     """`target := value`."""
 
     target: Expression
@@ -158,7 +188,8 @@ class Assigned(NamedTuple):
     span: Span
 
 
-class Opaque(NamedTuple):
+@record
+class Opaque:
     """Anything else that has a value: slices, unary minus on names, … `parts` are evaluated in order."""
 
     parts: tuple[Expression, ...]
@@ -192,14 +223,16 @@ Expression = Union[
 # Statements
 
 
-class Do(NamedTuple):
+@record
+class Do:
     """An expression on a line of its own. A string there is a docstring or a comment, and is left out."""
 
     value: Expression
     span: Span
 
 
-class Assign(NamedTuple):
+@record
+class Assign:
     """`targets = value`, or `target: annotation = value`; without a value the target is only declared."""
 
     targets: tuple[Expression, ...]
@@ -208,7 +241,8 @@ class Assign(NamedTuple):
     span: Span
 
 
-class Augment(NamedTuple):
+@record
+class Augment:
     """`target += value`, the operator without its `=`."""
 
     target: Expression
@@ -217,31 +251,36 @@ class Augment(NamedTuple):
     span: Span
 
 
-class Return(NamedTuple):
+@record
+class Return:
     value: Expression | None
     span: Span
 
 
-class Raise(NamedTuple):
+@record
+class Raise:
     value: Expression | None
     span: Span
 
 
-class If(NamedTuple):
+@record
+class If:
     test: Expression
     body: tuple[Node, ...]
     orelse: tuple[Node, ...]
     span: Span
 
 
-class While(NamedTuple):
+@record
+class While:
     test: Expression
     body: tuple[Node, ...]
     orelse: tuple[Node, ...]
     span: Span
 
 
-class For(NamedTuple):
+@record
+class For:
     target: Expression
     iterable: Expression
     body: tuple[Node, ...]
@@ -250,7 +289,8 @@ class For(NamedTuple):
     span: Span
 
 
-class With(NamedTuple):
+@record
+class With:
     """`items` are (context manager, target or None); several items nest from left to right."""
 
     items: tuple[tuple[Expression, Expression | None], ...]
@@ -259,7 +299,8 @@ class With(NamedTuple):
     span: Span
 
 
-class Handler(NamedTuple):
+@record
+class Handler:
     """`except type as name:`; without a type it catches everything."""
 
     type: Expression | None
@@ -268,7 +309,8 @@ class Handler(NamedTuple):
     span: Span
 
 
-class Try(NamedTuple):
+@record
+class Try:
     body: tuple[Node, ...]
     handlers: tuple[Handler, ...]
     orelse: tuple[Node, ...]
@@ -276,7 +318,8 @@ class Try(NamedTuple):
     span: Span
 
 
-class Case(NamedTuple):
+@record
+class Case:
     """A case of a match: `values` are the constants and dotted names its pattern is equal to, empty for others.
 
     `names` are what the pattern binds. `always` is true where the pattern matches anything and has no guard.
@@ -289,31 +332,37 @@ class Case(NamedTuple):
     always: bool
 
 
-class Match(NamedTuple):
+@record
+class Match:
     subject: Expression
     cases: tuple[Case, ...]
     span: Span
 
 
-class Break(NamedTuple):
+@record
+class Break:
     span: Span
 
 
-class Continue(NamedTuple):
+@record
+class Continue:
     span: Span
 
 
-class Assert(NamedTuple):
+@record
+class Assert:
     test: Expression
     span: Span
 
 
-class Delete(NamedTuple):
+@record
+class Delete:
     targets: tuple[Expression, ...]
     span: Span
 
 
-class Scope(NamedTuple):
+@record
+class Scope:
     """`global names` or `nonlocal names`; `kind` says which."""
 
     kind: str
@@ -321,7 +370,8 @@ class Scope(NamedTuple):
     span: Span
 
 
-class Import(NamedTuple):
+@record
+class Import:
     """`import module as name` when `attribute` is None, else `from module import attribute as name`.
 
     `level` is the number of leading dots; `attribute` "*" imports all. For `import a.b` the bound name is "a" and
@@ -336,7 +386,8 @@ class Import(NamedTuple):
     span: Span
 
 
-class Parameter(NamedTuple):
+@record
+class Parameter:
     """`kind` is "positional" (before /), "any", "args" (*args), "keyword" (after *) or "kwargs" (**kwargs)."""
 
     name: str
@@ -345,7 +396,8 @@ class Parameter(NamedTuple):
     default: Expression | None
 
 
-class Function(NamedTuple):
+@record
+class Function:
     """A def, async def or lambda (named "<lambda>", its body one Return)."""
 
     name: str
@@ -359,7 +411,8 @@ class Function(NamedTuple):
     name_span: Span
 
 
-class Class(NamedTuple):
+@record
+class Class:
     name: str
     bases: tuple[Expression, ...]
     keywords: tuple[tuple[str | None, Expression], ...]
@@ -392,11 +445,13 @@ Node = Union[
 ]
 
 
-class Module(NamedTuple):
+@record
+class Module:
     body: tuple[Node, ...]
 
 
-class Comment(NamedTuple):
+@record
+class Comment:
     """A comment that speaks to the audit, as written from its `#`. `own_line` is false behind code."""
 
     text: str
@@ -405,7 +460,8 @@ class Comment(NamedTuple):
     own_line: bool
 
 
-class PythonFacts(NamedTuple):
+@record
+class PythonFacts:
     """What one Python file says.
 
     `comments` holds only those that name the tool. `statements` are the (first line, last line) of every simple

@@ -1,0 +1,110 @@
+"""The words in which a driver is described. A driver's file is tables of these; the timeline gives them their effect."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+
+class Thing(enum.Enum):
+    """What a driver's call makes, and what a value from it is."""
+
+    CONNECTION = "connection"
+    POOL = "pool"
+    NULL_POOL = "pool that keeps nothing"
+    CURSOR = "cursor"
+    CLIENT_CURSOR = "cursor that binds in the client"
+    INFO = "connection info"
+    ADAPTERS = "anything else of the driver that touches no transaction"
+
+
+class Act(enum.Enum):
+    """What a call on one of the driver's things does."""
+
+    EXECUTE = enum.auto()  #: runs the SQL in its first argument with the parameters in its second
+    EXECUTE_MANY = enum.auto()
+    COPY = enum.auto()  #: runs the SQL in its first argument and streams rows through what it returns
+    CALL = enum.auto()  #: callproc(name, parameters)
+    CURSOR = enum.auto()
+    FETCH_ONE = enum.auto()
+    FETCH_MANY = enum.auto()
+    COMMIT = enum.auto()
+    ROLLBACK = enum.auto()
+    CLOSE = enum.auto()
+    RESET = enum.auto()  #: rolls back and sets every setting back (psycopg2)
+    TRANSACTION = enum.auto()  #: a block: a transaction, or a savepoint when one is open
+    PIPELINE = enum.auto()
+    SET_AUTOCOMMIT = enum.auto()
+    SET_SESSION = enum.auto()  #: set_session(isolation_level, readonly, deferrable, autocommit)
+    SET_ISOLATION = enum.auto()
+    ACQUIRE = enum.auto()  #: takes a connection out of a pool
+    RELEASE = enum.auto()  #: gives its first argument back to the pool
+    BORROW = enum.auto()  #: a block that acquires and releases
+    CHECK = enum.auto()  #: the pool's own check of a connection, which leaves it as it was
+    CLOSE_POOL = enum.auto()
+    NOTHING = enum.auto()  #: known, and of no consequence here
+
+
+class Binding(enum.Enum):
+    """Who puts the parameters into the statement."""
+
+    SERVER = "server"
+    CLIENT = "client"
+
+
+class AfterBlock(enum.Enum):
+    """What `with connection:` does after it has ended the transaction."""
+
+    CLOSE = "close"
+    KEEP = "keep"
+
+
+class Callback(enum.Enum):
+    """A pool's callbacks, each given the connection."""
+
+    CONFIGURE = "configure"
+    CHECK = "check"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A driver's semantics, as far as transactions, sessions and pools go.
+
+    `makes` maps the dotted names of callables to what they make, `types` those of classes to what a value annotated with
+    them is. `methods` and `attributes` map (thing, name). `errors` are the dotted names of exception classes that any
+    failing statement is an instance of; `error_packages` are the packages below which every exception class is one of
+    the driver's.
+    """
+
+    name: str
+    packages: tuple[str, ...]
+    makes: Mapping[str, Thing]
+    types: Mapping[str, Thing]
+    methods: Mapping[tuple[Thing, str], Act]
+    errors: frozenset[str]
+    #: Callables that run SQL on a connection or cursor given first, the SQL second (psycopg2.extras.execute_values).
+    helpers: Mapping[str, Act] = field(default_factory=lambda: MappingProxyType({}))
+    #: A statement outside a transaction begins one, unless the connection is in autocommit.
+    begins_by_itself: bool = True
+    binding: Binding = Binding.SERVER
+    #: Executions of one statement after which it is prepared on the server; None: never by itself.
+    prepares_after: int | None = None
+    after_block: AfterBlock = AfterBlock.CLOSE
+    #: `with connection:` begins a transaction even in autocommit.
+    block_begins: bool = False
+    #: commit() and rollback() raise inside a transaction() block.
+    block_forbids_commit: bool = False
+    #: Switching autocommit inside a transaction raises; else it is rolled back first.
+    autocommit_switch_raises: bool = True
+    #: set_isolation_level rolls back what is open first.
+    isolation_switch_rolls_back: bool = False
+    #: A connection that comes back in a transaction is rolled back; one a callback leaves in one is thrown away.
+    pool_discards_busy: bool = True
+    #: The keyword of the pool under which it takes the arguments of connect().
+    pool_kwargs: str | None = None
+    #: Isolation levels under which no transaction is begun, by the name or number they are written with.
+    autocommit_levels: frozenset[str] = frozenset()
+    isolation_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,212 @@
+"""What the program's SQL says about the database: functions, tables, policies, roles, and which settings name a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from auditor.findings import Confidence
+from auditor.sql.meaning import (
+    Function,
+    Kind,
+    Policy,
+    RoleFacts,
+    SettingRead,
+    Span,
+    Statement,
+    TermKind,
+)
+
+if TYPE_CHECKING:
+    from auditor.findings import Place
+
+Locator = Callable[[Span], "Place"]
+
+#: Words in the name of a custom setting that say it names a tenant.
+TENANT_WORDS = frozenset(
+    [
+        "tenant",
+        "tenants",
+        "tenantid",
+        "org",
+        "orgs",
+        "orgid",
+        "organization",
+        "organisation",
+        "account",
+        "accountid",
+        "workspace",
+        "company",
+        "customer",
+        "customerid",
+        "client",
+        "user",
+        "userid",
+        "uid",
+        "school",
+        "site",
+        "shop",
+        "store",
+        "team",
+        "member",
+        "owner",
+        "principal",
+        "claims",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Located:
+    """A statement with the way from its offsets to a file."""
+
+    statement: Statement
+    locate: Locator
+
+    @property
+    def place(self) -> Place:
+        return self.locate(self.statement.span)
+
+
+@dataclass(frozen=True)
+class SqlFunction:
+    function: Function
+    locate: Locator
+
+
+@dataclass(frozen=True)
+class PolicyFact:
+    policy: Policy
+    locate: Locator
+    span: Span
+
+    @property
+    def place(self) -> Place:
+        return self.locate(self.span)
+
+
+@dataclass
+class TableFacts:
+    """What is said of one table, by its bare name."""
+
+    name: str
+    columns: dict[str, str] = field(default_factory=dict)
+    enabled: list[Place] = field(default_factory=list)
+    forced: list[Place] = field(default_factory=list)
+    policies: list[PolicyFact] = field(default_factory=list)
+    owner: str = ""
+
+
+class Catalogue:
+    """Filled statement by statement; the order of files does not matter, since migrations may come in any."""
+
+    def __init__(self, tenant_settings: tuple[str, ...] = ()) -> None:
+        self.functions: dict[str, list[SqlFunction]] = {}
+        self.tables: dict[str, TableFacts] = {}
+        self.roles: dict[str, list[RoleFacts]] = {}
+        self.located: list[Located] = []
+        self._configured = frozenset(name.lower() for name in tenant_settings)
+        self._seen: set[tuple[str, int, int, str]] = set()
+
+    def add(self, statement: Statement, locate: Locator) -> None:
+        """Take in a statement; one that was taken in before, at the same place, is not counted again."""
+        place = locate(statement.span)
+        key = (place.path, place.line, place.column, statement.text)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        self.located.append(Located(statement, locate))
+        if statement.function is not None and statement.function.name:
+            known = self.functions.setdefault(statement.function.name.lower(), [])
+            known.append(SqlFunction(statement.function, locate))
+        if statement.policy is not None and statement.kind in (Kind.CREATE_POLICY, Kind.ALTER_POLICY):
+            fact = PolicyFact(statement.policy, locate, statement.span)
+            self.table(statement.policy.table.name).policies.append(fact)
+        for change in statement.row_security:
+            facts = self.table(change.table.name)
+            if change.action in ("enable", "force"):
+                (facts.enabled if change.action == "enable" else facts.forced).append(locate(change.table.span))
+        if statement.shape is not None:
+            facts = self.table(statement.shape.table.name)
+            facts.columns.update((column.name, column.type) for column in statement.shape.columns)
+            facts.owner = statement.shape.owner or facts.owner
+        if statement.role is not None:
+            self.roles.setdefault(statement.role.name, []).append(statement.role)
+        for inner in (*(statement.function.body if statement.function else ()), *statement.body):
+            if inner.policy or inner.row_security or inner.shape or inner.role:
+                self.add(inner, locate)
+
+    def table(self, name: str) -> TableFacts:
+        """What is known of a table, by its bare name; made empty when nothing was."""
+        return self.tables.setdefault(name, TableFacts(name))
+
+    def function(self, name: str) -> SqlFunction | None:
+        """The function of that bare name, when the program defines exactly one or several alike."""
+        known = self.functions.get(name.lower())
+        return known[-1] if known else None
+
+    def policies(self) -> Iterator[PolicyFact]:
+        for facts in self.tables.values():
+            yield from facts.policies
+
+    def returned_expressions(self) -> dict[str, str]:
+        """By function name, the expression that it returns, for those that are but a name for one."""
+        return {
+            name: known[-1].function.returns for name, known in self.functions.items() if known[-1].function.returns
+        }
+
+    @property
+    def any_policies(self) -> bool:
+        """Whether any policy of the program is seen at all."""
+        return any(facts.policies for facts in self.tables.values())
+
+    def holds_tenants(self, table: str) -> bool:
+        """Whether a table is under a policy that needs a tenant."""
+        facts = self.tables.get(table)
+        return facts is not None and any(self.reads_tenant(fact.policy) for fact in facts.policies)
+
+    # Which settings name a tenant
+
+    def is_tenant(self, name: str) -> Confidence | None:
+        """How sure it is that the setting of that name holds a tenant; None: it does not."""
+        name = name.lower()
+        if name in self._configured or (name in self.policy_settings() and "." in name):
+            return Confidence.HIGH
+        return Confidence.MEDIUM if "." in name and _sounds_like_tenant(name) else None
+
+    def policy_settings(self) -> frozenset[str]:
+        """The settings that policies read, through functions too."""
+        names: set[str] = set()
+        for fact in self.policies():
+            names.update(_names(fact.policy.reads))
+            for call in fact.policy.calls:
+                names.update(self._read_by(call.name, frozenset()))
+        return frozenset(names)
+
+    def reads_tenant(self, policy: Policy) -> tuple[str, ...]:
+        """The tenant settings that a policy needs, in the order of their names."""
+        names = set(_names(policy.reads))
+        for call in policy.calls:
+            names |= self._read_by(call.name, frozenset())
+        return tuple(sorted(name for name in names if self.is_tenant(name) is not None))
+
+    def _read_by(self, function: str, above: frozenset[str]) -> set[str]:
+        if function in above:
+            return set()
+        names: set[str] = set()
+        for known in self.functions.get(function.lower(), ()):
+            for statement in known.function.body:
+                names.update(_names(statement.setting_reads))
+                for call in statement.calls:
+                    names |= self._read_by(call.name, above | {function})
+        return names
+
+
+def _names(reads: tuple[SettingRead, ...]) -> set[str]:
+    return {read.name.text.lower() for read in reads if read.name.kind is TermKind.LITERAL and not read.name.holes}
+
+
+def _sounds_like_tenant(name: str) -> bool:
+    words = name.replace(".", "_").replace("-", "_").split("_")
+    return bool(TENANT_WORDS.intersection(words))

@@ -1,0 +1,335 @@
+"""The Python of a program: modules, classes and functions, with what is told from each alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from auditor.findings import Place
+from auditor.lines import decode
+from auditor.python import nodes
+
+if TYPE_CHECKING:
+    from auditor.python.nodes import PythonFacts
+
+
+def descend(node: object, into_functions: bool = True) -> Iterator[object]:
+    """Every node in a tree, itself first, in source order; `into_functions` False leaves nested bodies out."""
+    stack: list[object] = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, tuple):
+            stack.extend(reversed(top))
+            continue
+        fields = getattr(type(top), "__match_args__", None)
+        if fields is not None:
+            yield top
+            if not into_functions and isinstance(top, (nodes.Function, nodes.Class, nodes.Lambda)) and top is not node:
+                continue
+            stack.extend(getattr(top, field) for field in reversed(fields))
+
+
+@dataclass(eq=False)
+class FunctionInfo:
+    """A function, method or lambda. Compared by identity."""
+
+    module: ModuleInfo
+    node: nodes.Function
+    qualname: str
+    owner: ClassInfo | None = None
+    nested: bool = False
+
+    @cached_property
+    def keeps_frame(self) -> bool:
+        """Something defined in it may outlive a call and still see its variables."""
+        return any(
+            isinstance(part, (nodes.Function, nodes.Lambda)) and part is not self.node for part in descend(self.node)
+        )
+
+    @cached_property
+    def decorator_names(self) -> frozenset[str]:
+        """The last names of its decorators: `property`, `contextmanager`, `task`, …"""
+        names = set()
+        for decorator in self.node.decorators:
+            target = decorator.function if isinstance(decorator, nodes.Call) else decorator
+            if isinstance(target, nodes.Attribute):
+                names.add(target.name)
+            elif isinstance(target, nodes.Name):
+                names.add(target.id)
+        return frozenset(names)
+
+    @property
+    def is_static(self) -> bool:
+        return "staticmethod" in self.decorator_names
+
+    @property
+    def is_classmethod(self) -> bool:
+        return "classmethod" in self.decorator_names or self.node.name in ("__new__", "__init_subclass__")
+
+    @property
+    def is_property(self) -> bool:
+        return bool(self.decorator_names & {"property", "cached_property"})
+
+    @property
+    def is_manager(self) -> bool:
+        """It is made a context manager by a decorator of contextlib."""
+        return bool(self.decorator_names & {"contextmanager", "asynccontextmanager"})
+
+    @property
+    def dotted(self) -> str:
+        """module.qualified.name, for people."""
+        return f"{self.module.name}.{self.qualname}"
+
+    @property
+    def place(self) -> Place:
+        return self.module.place(self.node.name_span)
+
+    def __repr__(self) -> str:
+        return f"<{self.dotted}>"
+
+
+@dataclass(eq=False)
+class ClassInfo:
+    """A class, with what its body binds. Compared by identity."""
+
+    module: ModuleInfo
+    node: nodes.Class
+    qualname: str
+
+    @cached_property
+    def members(self) -> dict[str, nodes.Node]:
+        """The last binding of each name in its body: a Function, a Class or an Assign."""
+        members: dict[str, nodes.Node] = {}
+        for part in _flat(self.node.body):
+            if isinstance(part, (nodes.Function, nodes.Class)):
+                if isinstance(part, nodes.Function) and _sets_or_overloads(part):
+                    continue
+                members[part.name] = part
+            elif isinstance(part, nodes.Assign):
+                for target in part.targets:
+                    if isinstance(target, nodes.Name):
+                        members[target.id] = part
+        return members
+
+    @cached_property
+    def fields(self) -> tuple[nodes.Assign, ...]:
+        """Annotated names of the body, which dataclasses and their like take in their constructor."""
+        return tuple(
+            part
+            for part in self.node.body
+            if isinstance(part, nodes.Assign) and part.annotation and isinstance(part.targets[0], nodes.Name)
+        )
+
+    @cached_property
+    def takes_fields(self) -> bool:
+        """Its constructor is made from its fields."""
+        decorators = [d.function if isinstance(d, nodes.Call) else d for d in self.node.decorators]
+        names = {d.name if isinstance(d, nodes.Attribute) else getattr(d, "id", "") for d in decorators}
+        bases = {b.name if isinstance(b, nodes.Attribute) else getattr(b, "id", "") for b in self.node.bases}
+        return bool(
+            names & {"dataclass", "define", "frozen", "attrs", "s"} or bases & {"NamedTuple", "BaseModel", "Struct"}
+        )
+
+    @cached_property
+    def assigned(self) -> dict[str, list[tuple[FunctionInfo, nodes.Expression | None, nodes.Expression | None]]]:
+        """What its methods assign to attributes of self: (method, value, annotation) by attribute."""
+        found: dict[str, list[tuple[FunctionInfo, nodes.Expression | None, nodes.Expression | None]]] = {}
+        for member in self.members.values():
+            if not isinstance(member, nodes.Function) or not member.parameters:
+                continue
+            me = member.parameters[0].name
+            method = self.module.function(member, f"{self.qualname}.{member.name}", self)
+            for part in descend(member, into_functions=False):
+                if not isinstance(part, nodes.Assign):
+                    continue
+                for target in part.targets:
+                    if (
+                        isinstance(target, nodes.Attribute)
+                        and isinstance(target.value, nodes.Name)
+                        and target.value.id == me
+                    ):
+                        found.setdefault(target.name, []).append((method, part.value, part.annotation))
+        return found
+
+    def method(self, name: str) -> FunctionInfo | None:
+        """The function of that name in its own body."""
+        member = self.members.get(name)
+        if isinstance(member, nodes.Function):
+            return self.module.function(member, f"{self.qualname}.{name}", self)
+        return None
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.module.name}.{self.qualname}"
+
+    def __repr__(self) -> str:
+        return f"<class {self.dotted}>"
+
+
+def _flat(body: tuple[nodes.Node, ...]) -> Iterator[nodes.Node]:
+    """The statements of a body, those under if and try included."""
+    for part in body:
+        yield part
+        if isinstance(part, nodes.If):
+            yield from _flat(part.body)
+            yield from _flat(part.orelse)
+        elif isinstance(part, nodes.Try):
+            for inner in (part.body, *(handler.body for handler in part.handlers), part.orelse, part.final):
+                yield from _flat(inner)
+        elif isinstance(part, nodes.With):
+            yield from _flat(part.body)
+
+
+def _sets_or_overloads(function: nodes.Function) -> bool:
+    """`@x.setter`, `@x.deleter` and `@overload` bind nothing that is called."""
+    return any(
+        (isinstance(d, nodes.Attribute) and d.name in ("setter", "deleter", "overload"))
+        or (isinstance(d, nodes.Name) and d.id == "overload")
+        for d in function.decorators
+    )
+
+
+@dataclass(eq=False)
+class ModuleInfo:
+    """A Python file of the program. Compared by identity."""
+
+    name: str  #: dotted, as it is imported
+    path: str  #: as it is shown
+    file: str
+    facts: PythonFacts
+    data: bytes = field(repr=False)
+    package: bool = False  #: an __init__.py
+    reported: bool = True
+    test: bool = False
+    _functions: dict[int, FunctionInfo] = field(default_factory=dict, repr=False)
+    _classes: dict[int, ClassInfo] = field(default_factory=dict, repr=False)
+
+    def function(
+        self, node: nodes.Function, qualname: str, owner: ClassInfo | None = None, nested: bool = False
+    ) -> FunctionInfo:
+        """The one FunctionInfo of that node."""
+        info = self._functions.get(id(node))
+        if info is None:
+            info = self._functions[id(node)] = FunctionInfo(self, node, qualname, owner, nested)
+        return info
+
+    def class_(self, node: nodes.Class, qualname: str) -> ClassInfo:
+        """The one ClassInfo of that node."""
+        info = self._classes.get(id(node))
+        if info is None:
+            info = self._classes[id(node)] = ClassInfo(self, node, qualname)
+        return info
+
+    def functions(self) -> Iterator[FunctionInfo]:
+        """Every def of the file, outer ones first."""
+        yield from self._functions_in(self.facts.module.body, "", None, nested=False)
+
+    def _functions_in(
+        self, body: tuple[nodes.Node, ...], prefix: str, owner: ClassInfo | None, nested: bool
+    ) -> Iterator[FunctionInfo]:
+        for part in body:
+            if isinstance(part, nodes.Function):
+                info = self.function(part, prefix + part.name, owner, nested)
+                yield info
+                yield from self._functions_in(part.body, f"{info.qualname}.<locals>.", None, nested=True)
+            elif isinstance(part, nodes.Class):
+                cls = self.class_(part, prefix + part.name)
+                yield from self._functions_in(part.body, f"{cls.qualname}.", cls, nested)
+            else:
+                for inner in _bodies(part):
+                    yield from self._functions_in(inner, prefix, owner, nested)
+
+    def classes(self) -> Iterator[ClassInfo]:
+        """The classes at the top level of the file."""
+        for bound in self.bound.values():
+            for part in bound:
+                if isinstance(part, nodes.Class):
+                    yield self.class_(part, part.name)
+
+    @cached_property
+    def text(self) -> str:
+        """The file as characters."""
+        return decode(self.data)
+
+    @cached_property
+    def is_ascii(self) -> bool:
+        return self.data.isascii()
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        return self.data.splitlines()
+
+    @cached_property
+    def bound(self) -> dict[str, list[nodes.Node]]:
+        """What the module's top level binds, by name, in order."""
+        names: dict[str, list[nodes.Node]] = {}
+        for part in _flat_module(self.facts.module.body):
+            for name in _names_bound(part):
+                names.setdefault(name, []).append(part)
+        return names
+
+    @cached_property
+    def global_assignments(self) -> dict[str, list[tuple[FunctionInfo, nodes.Expression]]]:
+        """What functions assign to names that they declare global: (function, value) by name."""
+        found: dict[str, list[tuple[FunctionInfo, nodes.Expression]]] = {}
+        for function in self.functions():
+            parts = list(descend(function.node, into_functions=False))
+            names = {
+                name for part in parts if isinstance(part, nodes.Scope) and part.kind == "global" for name in part.names
+            }
+            for part in parts if names else ():
+                if isinstance(part, nodes.Assign) and part.value is not None:
+                    for target in part.targets:
+                        if isinstance(target, nodes.Name) and target.id in names:
+                            found.setdefault(target.id, []).append((function, part.value))
+        return found
+
+    def place(self, span: nodes.Span) -> Place:
+        """A span of the tree as a place: columns count characters from 1."""
+        line, column, end_line, end_column = span
+        return Place(self.path, line, self._column(line, column), end_line, self._column(end_line, end_column))
+
+    def _column(self, line: int, column: int) -> int:
+        if self.is_ascii or not 0 < line <= len(self.lines):
+            return column + 1
+        return len(self.lines[line - 1][:column].decode("utf-8", "replace")) + 1
+
+    def __repr__(self) -> str:
+        return f"<module {self.name}>"
+
+
+def _bodies(part: nodes.Node) -> Iterator[tuple[nodes.Node, ...]]:
+    if isinstance(part, (nodes.If, nodes.While, nodes.For)):
+        yield part.body
+        yield part.orelse
+    elif isinstance(part, nodes.With):
+        yield part.body
+    elif isinstance(part, nodes.Try):
+        yield part.body
+        for handler in part.handlers:
+            yield handler.body
+        yield part.orelse
+        yield part.final
+    elif isinstance(part, nodes.Match):
+        for case in part.cases:
+            yield case.body
+
+
+def _flat_module(body: tuple[nodes.Node, ...]) -> Iterator[nodes.Node]:
+    for part in body:
+        yield part
+        for inner in _bodies(part):
+            yield from _flat_module(inner)
+
+
+def _names_bound(part: nodes.Node) -> Iterator[str]:
+    if isinstance(part, (nodes.Function, nodes.Class, nodes.Import)):
+        yield part.name
+    elif isinstance(part, nodes.Assign):
+        for target in part.targets:
+            if isinstance(target, nodes.Name):
+                yield target.id
+            elif isinstance(target, nodes.Items):
+                yield from (item.id for item in target.items if isinstance(item, nodes.Name))

@@ -1,0 +1,268 @@
+"""A program: its modules and SQL files, read when they are needed, and what they say about the database."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from auditor import drivers
+from auditor.files import Role, Skipped, SourceFile, read
+from auditor.findings import Place
+from auditor.lines import decode
+from auditor.program.catalogue import Catalogue
+from auditor.program.code import ClassInfo, ModuleInfo, descend
+from auditor.program.modules import ModuleIndex
+from auditor.program.relevance import Relevance
+from auditor.python import nodes
+from auditor.python.locate import locate
+from auditor.python.read import Unread as UnreadPython
+from auditor.python.read import read_python
+from auditor.suppress import parse_directive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from auditor.config import Config
+    from auditor.drivers import Driver
+    from auditor.files import Inventory
+    from auditor.sql.meaning import Span, Statement
+    from auditor.sql.queue import Step
+    from auditor.suppress import Directive
+    from auditor.timeline.values import Text
+
+
+class Unread(NamedTuple):
+    """A file that could not be read or parsed: what it holds was not audited."""
+
+    path: str
+    line: int
+    column: int
+    reason: str
+
+
+class Defaults(NamedTuple):
+    """What a driver does when nobody says otherwise: its own ways, as the configuration changes them."""
+
+    autocommit: bool
+    prepares_after: int | None
+
+
+class SqlFile(NamedTuple):
+    """A SQL file: `starts` are the offsets at which its lines begin."""
+
+    path: str
+    text: str
+    starts: tuple[int, ...]
+
+    def place(self, span: Span) -> Place:
+        line, column = self._position(span.start)
+        end_line, end_column = self._position(max(span.end, span.start))
+        return Place(self.path, line, column, end_line, end_column)
+
+    def _position(self, offset: int) -> tuple[int, int]:
+        line = bisect_right(self.starts, offset)
+        return line, offset - self.starts[line - 1] + 1
+
+
+class Program:
+    """All that is known of the audited code. Files are read once, when they are first asked for."""
+
+    def __init__(self, inventory: Inventory, config: Config) -> None:
+        self.inventory = inventory
+        self.config = config
+        self.catalogue = Catalogue(config.tenant_settings)
+        self.unread: list[Unread] = []
+        self.directives: list[Directive] = []
+        self.files_read = 0
+        self.skipped: list[Skipped] = list(inventory.skipped)
+        #: The modules that were read because something in them matters, in the order of their paths.
+        self.modules: list[ModuleInfo] = []
+        self.relevance = Relevance()
+        self._by_file: dict[str, ModuleInfo | None] = {}
+        self._by_path: dict[str, ModuleInfo] = {}
+        self._sql: dict[str, SqlFile | None] = {}
+        self._steps: dict[int, tuple[Statement, tuple[Step, ...]]] = {}
+        self._places: dict[tuple[object, ...], Place] = {}
+        self._meanings: dict[str, tuple[Statement, ...]] = {}
+
+    # Python
+
+    @cached_property
+    def _index(self) -> ModuleIndex:
+        return ModuleIndex(self.inventory.files)
+
+    def module(self, name: str, importer: str) -> ModuleInfo | None:
+        """The module that an import of `name` in the file `importer` means; None when it is not of the project."""
+        file = self._index.find(name, importer)
+        return self.load(file) if file is not None else None
+
+    def module_at(self, path: str) -> ModuleInfo | None:
+        """The module at a path as it is shown, if it has been read."""
+        return self._by_path.get(path)
+
+    def load(self, file: SourceFile) -> ModuleInfo | None:
+        """Read a Python file; None when it cannot be, which is kept as `unread`."""
+        if file.file in self._by_file:
+            return self._by_file[file.file]
+        self._by_file[file.file] = None
+        data = read(file)
+        if isinstance(data, Skipped):
+            self._not_read(file, 1, 1, data.reason)
+            return None
+        self.files_read += 1
+        facts = read_python(data)
+        if isinstance(facts, UnreadPython):
+            self._not_read(file, facts.line, facts.column, facts.reason)
+            return None
+        name = self._index.name_of(file)
+        package = file.file.endswith("/__init__.py")
+        reported, test = file.role is Role.REPORTED, file.role is Role.TEST
+        module = ModuleInfo(name, file.path, file.file, facts, data, package, reported, test)
+        for comment in facts.comments:
+            directive = parse_directive(
+                comment.text, file.path, comment.line, comment.column, comment.own_line, facts.statements
+            )
+            if directive is not None:
+                self.directives.append(directive)
+        self._by_file[file.file] = self._by_path[file.path] = module
+        self.relevance.add(module)
+        return module
+
+    def _not_read(self, file: SourceFile, line: int, column: int, reason: str) -> None:
+        self.unread.append(Unread(file.path, line, column, reason))
+        self.skipped.append(Skipped(file.path, reason))
+
+    def classes(self) -> Iterator[ClassInfo]:
+        """The classes of the modules that matter."""
+        for module in self.modules:
+            yield from module.classes()
+
+    # SQL
+
+    def read_sql(self, text: str) -> tuple[Statement, ...]:
+        """The statements of a text, read once however often it is run."""
+        known = self._meanings.get(text)
+        if known is None:
+            from auditor.sql.read import read_sql
+
+            known = self._meanings[text] = read_sql(text)
+        return known
+
+    def queue_steps(self, statement: Statement) -> tuple[Step, ...]:
+        """What a statement means to a queue, told once however often it is run."""
+        known = self._steps.get(id(statement))
+        if known is None:
+            from auditor.sql.queue import queue_steps
+
+            # The statement is kept beside its steps, so that its id stays its own.
+            known = self._steps[id(statement)] = (statement, queue_steps(statement))
+        return known[1]
+
+    def load_sql(self, file: SourceFile) -> SqlFile | None:
+        """Read a SQL file and take in what it defines."""
+        if file.file in self._sql:
+            return self._sql[file.file]
+        self._sql[file.file] = None
+        data = read(file)
+        if isinstance(data, Skipped):
+            self._not_read(file, 1, 1, data.reason)
+            return None
+        self.files_read += 1
+        if b"\0" in data:
+            self._not_read(file, 1, 1, "contains NUL bytes, so it is no SQL script")
+            return None
+        text = decode(data)
+        starts = [0]
+        while (newline := text.find("\n", starts[-1])) >= 0:
+            starts.append(newline + 1)
+        found = self._sql[file.file] = SqlFile(file.path, text, tuple(starts))
+        statements = self.read_sql(text)
+        for statement in statements:
+            self.catalogue.add(statement, found.place)
+        if b"tenant-audit" in data:
+            self._read_comments(found, statements)
+        return found
+
+    def _read_comments(self, file: SqlFile, statements: tuple[Statement, ...]) -> None:
+        from auditor.sql.script import comments
+
+        places = [file.place(statement.span) for statement in statements]
+        spans = [(place.line, place.end_line) for place in places if place.end_line > place.line]
+        for comment in comments(file.text):
+            line, column = file.place(comment.span)[1:3]
+            directive = parse_directive(comment.text, file.path, line, column, comment.own_line, spans)
+            if directive is not None:
+                self.directives.append(directive)
+
+    @cached_property
+    def _sql_files(self) -> dict[str, SourceFile]:
+        return {file.file: file for file in self.inventory.files if file.language == "sql"}
+
+    def sql_text(self, file: str) -> tuple[str, str] | None:
+        """The path and text of the SQL file of that absolute name."""
+        source = self._sql_files.get(file)
+        found = self.load_sql(source) if source is not None else None
+        return (found.path, found.text) if found is not None else None
+
+    def sql_files_under(self, folder: str, deep: bool) -> list[str]:
+        """The SQL files in a folder, by absolute name."""
+        start = folder.rstrip("/") + "/"
+        return [file for file in self._sql_files if file.startswith(start) and (deep or "/" not in file[len(start) :])]
+
+    # Places
+
+    def place_in(self, text: Text, span: Span) -> Place | None:
+        """Where a stretch of a text stands in the files; None where it was not written in one."""
+        for origin in text.origins:
+            if origin.start <= span.start < max(origin.end, origin.start + 1):
+                break
+        else:
+            return None
+        offset = span.start - origin.start + origin.skip
+        length = max(min(span.end, origin.end) - span.start, 0)
+        if origin.span is None:
+            file = next(
+                (known for known in self._sql.values() if known is not None and known.path == origin.path), None
+            )
+            return file.place(span._replace(start=offset, end=offset + length)) if file is not None else None
+        module = self._by_path.get(origin.path)
+        if module is None:
+            return None
+        known = (origin.path, origin.span, origin.piece, offset, length)
+        place = self._places.get(known)
+        if place is None:
+            start = locate(module.text, origin.span, origin.piece, offset)
+            end = locate(module.text, origin.span, origin.piece, offset + length)
+            place = self._places[known] = Place(origin.path, *start, *end)
+        return place
+
+    # Drivers
+
+    def defaults_of(self, driver: Driver) -> Defaults:
+        """How the driver's connections are when their making does not say."""
+        said = self.config.drivers.get(driver.name)
+        if said is None:
+            return Defaults(False, driver.prepares_after)
+        threshold = said.prepare_threshold
+        prepares = driver.prepares_after if threshold is None else None if isinstance(threshold, str) else threshold
+        return Defaults(bool(said.autocommit), prepares)
+
+    def likely_driver(self, module: ModuleInfo) -> Driver | None:
+        """The driver that SQL in this module goes through when nothing else tells: the only one that is imported."""
+        named = drivers.by_name(self.config.default_driver or "")
+        if named is not None:
+            return named
+        return _only(_drivers_of(module)) or _only({driver for known in self.modules for driver in _drivers_of(known)})
+
+
+def _only(found: frozenset[str] | set[str]) -> Driver | None:
+    return drivers.by_name(next(iter(found))) if len(found) == 1 else None
+
+
+@cache
+def _drivers_of(module: ModuleInfo) -> frozenset[str]:
+    """The names of the drivers that a module imports."""
+    known = {package: driver.name for driver in drivers.DRIVERS for package in driver.packages}
+    packages = {part.loads.partition(".")[0] for part in descend(module.facts.module) if isinstance(part, nodes.Import)}
+    return frozenset(known[package] for package in packages & known.keys())

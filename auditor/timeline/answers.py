@@ -1,0 +1,265 @@
+"""The questions that rules ask. Each answer is about one fault's shape, with the places that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from auditor.drivers.model import Callback
+from auditor.findings import Confidence, Place
+from auditor.sql.meaning import Kind
+from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
+from auditor.timeline.events import CallbackRan, Event, Handover, Inherited, Outlived, Ran, SettingSet, Stranded, Where
+from auditor.timeline.queues import JobRun, Queues, UnboundedClaim
+from auditor.timeline.security import HiddenQueue, JudgedPolicy, Security
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from auditor.program import Program
+    from auditor.timeline.pools import PoolInfo
+    from auditor.timeline.roots import Root
+    from auditor.timeline.settings import Setting
+
+_Kind = TypeVar("_Kind")
+
+#: Settings that say who the session is.
+ROLES = frozenset({"role", "session_authorization"})
+
+
+class Leak(NamedTuple):
+    """A value that a job leaves on a connection for its next user."""
+
+    name: str
+    #: How sure it is that the setting holds a tenant; None for a role and others.
+    tenant: Confidence | None
+    set_at: Place
+    kept_at: Place | None
+    heir: Place | None
+    #: "pool", "kept", "caller" or "loop".
+    kind: str
+    connection: ConnectionState
+    #: A cleanup that was undone, so that the value stayed.
+    lost_cleanup: Place | None
+    sure: Confidence
+
+    @property
+    def is_role(self) -> bool:
+        return self.name in ROLES
+
+
+class Orphan(NamedTuple):
+    """Work for a tenant after the commit that ended the local setting."""
+
+    place: Place
+    name: str
+    table: str
+    set_at: Place
+    ended_at: Place
+    sure: Confidence
+
+
+class PoolCallback(NamedTuple):
+    """A pool's callback and the places where it leaves the connection otherwise than it got it."""
+
+    place: Place
+    pool: Place
+    left_in_transaction: tuple[Place, ...]
+    left_switched: tuple[Place, ...]
+
+
+class Timeline:
+    """What a walk has seen."""
+
+    def __init__(
+        self, program: Program, events: tuple[Event, ...], roots: tuple[Root, ...], pools: Mapping[int, PoolInfo]
+    ) -> None:
+        self.program = program
+        self.events = events
+        self.roots = roots
+        self.pools = pools
+
+    def of(self, kind: type[_Kind]) -> Iterator[_Kind]:
+        """The events of one kind, in the order they were first seen."""
+        return (event for event in self.events if isinstance(event, kind))
+
+    # Settings
+
+    def settings(self) -> Iterator[tuple[Ran, SettingSet]]:
+        """Every change of a setting, with the statement that made it."""
+        return ((ran, setting) for ran in self.of(Ran) for setting in ran.settings)
+
+    def leaks(self) -> Iterator[Leak]:
+        """Values that outlive their job: on a pooled or kept connection, or into the next turn of a loop."""
+        for handover in self.of(Handover):
+            for setting in handover.after.settings:
+                if setting.kept.is_value and not setting.kept.inherited:
+                    yield from self._leak(setting, handover.after, handover.kind, handover.heir)
+        for inherited in self.of(Inherited):
+            yield from self._leak(inherited.setting, inherited.connection, "loop", inherited.place)
+
+    def _leak(self, setting: Setting, connection: ConnectionState, kind: str, heir: Place | None) -> Iterator[Leak]:
+        if setting.kept.origin is None:
+            return
+        sure = connection.sure
+        pool = self.pools.get(connection.pool) if connection.pool is not None else None
+        given = pool is not None and not pool.place.path
+        if kind == "caller" or (given and self._any_reset_touches(setting.name)):
+            # Who uses the connection next, or which pool it comes from, is not seen.
+            sure = Confidence.LOW
+        yield Leak(
+            setting.name,
+            self.program.catalogue.is_tenant(setting.name),
+            setting.kept.origin,
+            setting.kept_at,
+            heir,
+            kind,
+            connection,
+            setting.lost_cleanup,
+            sure,
+        )
+
+    def _any_reset_touches(self, name: str) -> bool:
+        """Whether a reset callback of some pool clears the setting."""
+        return any(
+            setting.clears and setting.name == name
+            for callback in self.of(CallbackRan)
+            if callback.callback is Callback.RESET
+            for ran, setting in self.settings()
+            if ran.connection == callback.connection
+        )
+
+    def ends_at_once(self, ran: Ran, setting: SettingSet) -> bool:
+        """Whether a local setting ends with its own statement, which makes no use of it itself."""
+        before = ran.before
+        outside = before.status is Status.IDLE and before.autocommit is Autocommit.ON and not before.pipeline
+        return setting.where is Where.LOCAL and outside and not ran.tables
+
+    def settings_of_unknown_scope(self) -> Iterator[tuple[Ran, SettingSet]]:
+        """Settings of which no caller tells whether they are local."""
+        known = {setting.place for _, setting in self.settings() if setting.where is not Where.UNKNOWN}
+        for ran, setting in self.settings():
+            if setting.where is Where.UNKNOWN and setting.place not in known:
+                yield ran, setting
+
+    def orphans(self) -> Iterator[Orphan]:
+        """Statements that reach a tenant's table after the transaction in which the tenant was set."""
+        for ran in self.of(Ran):
+            for setting in ran.before.settings:
+                ended = setting.ended
+                tenant = self.program.catalogue.is_tenant(setting.name)
+                if ended is None or ended.origin is None or setting.ended_at is None or tenant is None:
+                    continue
+                if setting.current.is_value or any(other.name == setting.name for other in ran.settings):
+                    continue
+                known = next((table for table in ran.tables if self.program.catalogue.holds_tenants(table)), None)
+                # Where no policy is seen, a table that was reached as the tenant before is taken to need one.
+                seen = next((table for table in ran.tables if table in ran.before.tenant_tables), None)
+                table = known or (seen if not self.program.catalogue.any_policies else None)
+                if table is None or table in self.job_tables:
+                    continue
+                sure = min(ran.before.sure, tenant if known else Confidence.MEDIUM)
+                yield Orphan(ran.place, setting.name, table, ended.origin, setting.ended_at, sure)
+
+    def tenants_in_turn(self) -> Iterator[tuple[Outlived, str, Confidence]]:
+        """Statements under a tenant handed up by a savepoint, where another tenant follows in the same transaction."""
+        followed = {
+            (ran.connection, setting.name)
+            for ran, setting in self.settings()
+            if not setting.clears and ran.before.setting(setting.name).current.handed_up
+        }
+        for outlived in self.of(Outlived):
+            tenant = self.program.catalogue.is_tenant(outlived.name)
+            if tenant is not None and (outlived.connection, outlived.name) in followed:
+                yield outlived, outlived.name, tenant
+
+    def stranded(self) -> Iterator[Stranded]:
+        """Work that ran without a tenant after the tenant was set on another connection."""
+        return self.of(Stranded)
+
+    # Pools
+
+    def callbacks(self, which: Callback) -> Iterator[PoolCallback]:
+        """The callbacks of one kind, with what they leave behind when they return."""
+        for callback in self.of(CallbackRan):
+            if callback.callback is not which:
+                continue
+            returned = [way for way in callback.exits if not way.raised]
+            in_transaction = [way.last or callback.place for way in returned if way.after.in_transaction]
+            switched = [
+                way.after.switched_at
+                for way in returned
+                if way.after.autocommit is not callback.before and way.after.switched_at is not None
+            ]
+            yield PoolCallback(
+                callback.place, callback.pool, tuple(dict.fromkeys(in_transaction)), tuple(dict.fromkeys(switched))
+            )
+
+    def discards(self) -> Iterator[Ran]:
+        """DISCARD ALL and DEALLOCATE ALL, which drop every prepared statement."""
+        for ran in self.of(Ran):
+            if ran.statement.kind in (Kind.DISCARD, Kind.DEALLOCATE) and ran.statement.name.lower() == "all":
+                yield ran
+
+    def is_used_again(self, ran: Ran) -> bool:
+        """Whether the connection that a statement ran on serves other jobs after it."""
+        if ran.before.life is not Life.JOB:
+            return True
+        return any(
+            other.connection == ran.connection and other.place == ran.place and other is not ran
+            for other in self.of(Ran)
+        )
+
+    def pool_of(self, ran: Ran) -> Place | None:
+        """Where the pool of the connection is made, if that is seen."""
+        pool = self.pools.get(ran.before.pool) if ran.before.pool is not None else None
+        return pool.place if pool is not None and pool.place.path else None
+
+    # Jobs
+
+    @cached_property
+    def _queues(self) -> Queues:
+        return Queues(self.program, self.events)
+
+    @property
+    def jobs(self) -> tuple[JobRun, ...]:
+        """The jobs that were worked on, by their claim."""
+        return self._queues.runs
+
+    @property
+    def job_tables(self) -> frozenset[str]:
+        """Tables that are claimed from, and those that the configuration names."""
+        return self._queues.tables
+
+    def refused_counts(self) -> Iterator[Ran]:
+        """Counts of a failure on the connection that the failure has aborted."""
+        for ran in self.of(Ran):
+            if ran.before.status is not Status.ABORTED or Deed.COUNT not in ran.deeds:
+                continue
+            if any(mark.deed in (Deed.CLAIM, Deed.WORK) for mark in ran.before.pending):
+                yield ran
+
+    def reaper_counts(self, table: str) -> bool:
+        """Whether what takes back stalled jobs counts the attempt that was lost."""
+        return self._queues.reaper_counts(table)
+
+    def unbounded_claims(self) -> Iterator[UnboundedClaim]:
+        """Claims that take a job however often it has been tried."""
+        return self._queues.unbounded()
+
+    # Row security
+
+    @cached_property
+    def _security(self) -> Security:
+        return Security(self.program)
+
+    def policies(self) -> Iterator[JudgedPolicy]:
+        """Policies that need a tenant, and what they come to without one."""
+        return self._security.judged()
+
+    def hidden_queues(self) -> Iterator[HiddenQueue]:
+        """Tables that are claimed from without a tenant, under policies that then hide every row."""
+        for claim in self._queues.claims():
+            if not any(self.program.catalogue.is_tenant(name) is not None for name in claim.settings_in_force):
+                yield from self._security.hidden(claim)

@@ -1,0 +1,113 @@
+"""What placeholders and holes of a statement stand for, as far as the arguments of execute() tell."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN, Term, TermKind
+from auditor.timeline.values import UNKNOWN, Items, Literal, Made, Mapping, Quoted, Text, Value, options_of
+
+#: Calls whose result cannot carry a quote into a statement.
+_PLAIN_TYPES = ("int", "float", "bool", "UUID", "uuid4", "Decimal", "len", "id")
+
+
+#: A name that is only known at run time.
+UNNAMED = "…"
+
+
+class Resolved(NamedTuple):
+    """What a term holds: `text` when it is known, None when it is only known at run time."""
+
+    text: str | None
+    is_null: bool = False
+    is_true: bool | None = None
+    #: A parameter that travels beside the statement.
+    parameter: bool = False
+    #: Raw text that was put into the statement from outside.
+    raw: bool = False
+
+
+class Bindings:
+    """Resolves the terms of the statements of one text."""
+
+    def __init__(self, text: Text, parameters: Value) -> None:
+        self._text = text
+        self._parameters = parameters
+
+    def resolve(self, term: Term) -> Resolved:
+        """What a term comes to."""
+        if term.kind is TermKind.CAST and term.parts:
+            return self.resolve(term.parts[0])
+        if term.kind is TermKind.NULL or term.kind is TermKind.DEFAULT:
+            return Resolved("", is_null=True)
+        if term.kind in (TermKind.TRUE, TermKind.FALSE):
+            return Resolved(term.kind.value, is_true=term.kind is TermKind.TRUE)
+        if term.kind is TermKind.PARAMETER:
+            return self._of_value(self._parameter(term.text), parameter=True)
+        if term.kind is TermKind.HOLE and term.holes:
+            return self._of_value(self._hole(term.holes[0]), parameter=False)
+        if term.kind in (TermKind.LITERAL, TermKind.COLUMN):
+            return self._written(term)
+        return Resolved(None)
+
+    def name(self, name: str) -> str:
+        """The name of a table with what is known of its holes filled in; `…` for one that is not known."""
+        if HOLE_OPEN not in name:
+            return name
+        return self._written(Term(TermKind.LITERAL, name)).text or UNNAMED
+
+    def _written(self, term: Term) -> Resolved:
+        """A literal or name, what its holes hold being filled in."""
+        if not term.holes and HOLE_OPEN not in term.text:
+            lowered = term.text.lower()
+            truth = {"true": True, "t": True, "on": True, "false": False, "f": False, "off": False}.get(lowered)
+            return Resolved(term.text, is_true=truth)
+        parts = []
+        raw = known = False
+        for index, part in enumerate(term.text.split(HOLE_OPEN)):
+            if index == 0:
+                parts.append(part)
+                continue
+            number, _, rest = part.partition(HOLE_CLOSE)
+            inner = self._of_value(self._hole(int(number)) if number.isdecimal() else UNKNOWN, parameter=False)
+            raw |= inner.raw
+            known = inner.text is None or known
+            parts.extend([inner.text or "", rest])
+        return Resolved(None if known else "".join(parts), raw=raw)
+
+    def _hole(self, number: int) -> Value:
+        return self._text.holes[number] if number < len(self._text.holes) else UNKNOWN
+
+    def _parameter(self, name: str) -> Value:
+        given = self._parameters
+        if isinstance(given, Mapping):
+            return given.get(Text(name)) or UNKNOWN
+        number = (
+            int(name[1:]) - 1 if name[:1] == "$" and name[1:].isdecimal() else int(name) if name.isdecimal() else -1
+        )
+        if isinstance(given, Items) and 0 <= number < len(given.items):
+            return given.items[number]
+        return UNKNOWN
+
+    @staticmethod
+    def _of_value(value: Value, parameter: bool) -> Resolved:
+        if isinstance(value, Text) and not value.holes:
+            return Resolved(value.value, parameter=parameter)
+        if isinstance(value, Literal):
+            known = value.value
+            text = "" if known is None else str(known).lower()
+            truth = known if isinstance(known, bool) else None
+            return Resolved(text, is_null=known is None, is_true=truth, parameter=parameter)
+        return Resolved(None, parameter=parameter, raw=not parameter and not _plain(value))
+
+
+def _plain(value: Value) -> bool:
+    """Whether a value cannot break out of the quotes it is put between."""
+    if isinstance(value, (Quoted, Literal)):
+        return True
+    if isinstance(value, Made):
+        return value.name.rpartition(".")[2] in _PLAIN_TYPES
+    if isinstance(value, Text):
+        return value.composed or all(_plain(part) for part in value.holes)
+    options = options_of(value)
+    return len(options) > 1 and all(_plain(option) for option in options)

@@ -1,0 +1,391 @@
+"""Calls: arguments are bound, the function is walked where it is called, and connection and state follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from auditor.program.code import descend
+from auditor.python import nodes
+from auditor.timeline import collections, strings
+from auditor.timeline.connection import Deed, Mark
+from auditor.timeline.events import Worked
+from auditor.timeline.invocation import Invocation, Keywords
+from auditor.timeline.parameters import Parameters
+from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge, merge_raises
+from auditor.timeline.values import (
+    NONE,
+    UNKNOWN,
+    Bound,
+    Class,
+    Connection,
+    Cursor,
+    Either,
+    External,
+    Function,
+    Instance,
+    Items,
+    Key,
+    Made,
+    Mapping,
+    Pending,
+    Pool,
+    Row,
+    Super,
+    Text,
+    Unknown,
+    Value,
+    from_row,
+    holds_connection,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from auditor.findings import Place
+    from auditor.program.code import FunctionInfo
+    from auditor.timeline.evaluate import Results
+    from auditor.timeline.walker import Walker
+
+    #: What happens at a generator's yield: see `Frame.on_yield`.
+    OnYield = Callable[[State, Value, Flow], list[State]]
+
+#: Calls nested deeper than this are not followed.
+DEEPEST = 16
+_MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager")
+
+
+class Calls:
+    """Applies what is called to its arguments, on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self.parameters = Parameters(walker)
+        #: The activations that a function sees, by where it was defined.
+        self.scopes_of: dict[tuple[FunctionInfo, Key], tuple[Key, ...]] = {}
+        #: Functions that were walked because something calls them.
+        self.entered: set[FunctionInfo] = set()
+
+    # Evaluating a call
+
+    def evaluate(self, node: nodes.Call, state: State, frame: Frame, flow: Flow) -> Results:
+        """Each way through a call: what is called, its arguments, then the call itself."""
+        if isinstance(node.function, nodes.Name) and node.function.id == "super" and frame.owner is not None:
+            return [(state, self._super(state, frame))]
+        results: Results = []
+        for before, callee in self.walker.evaluate(node.function, state, frame, flow):
+            for call in self._invocations(node, before, frame, flow):
+                changed = self._changed_in_place(node, callee, call)
+                results.extend(self.apply(callee, call) if changed is None else changed)
+        return merge_results(results)
+
+    def _super(self, state: State, frame: Frame) -> Value:
+        assert frame.owner is not None
+        first = frame.function.node.parameters[0].name if frame.function and frame.function.node.parameters else ""
+        return Super(frame.owner, state.store.get((frame.key, first), UNKNOWN))
+
+    def _invocations(self, node: nodes.Call, state: State, frame: Frame, flow: Flow) -> Iterator[Invocation]:
+        expressions = [*node.arguments, *(value for _, value in node.keywords)]
+        for after, got in self.walker.evaluator.each(expressions, state, frame, flow):
+            positional: list[Value] = []
+            for expression, value in zip(node.arguments, got, strict=False):
+                if not isinstance(expression, nodes.Starred):
+                    positional.append(value)
+                elif isinstance(value, Items) and not value.open:
+                    positional.extend(value.items)
+                else:
+                    positional.append(Unknown(row=from_row(value)))
+            named: list[tuple[str, Value]] = []
+            for (name, _), value in zip(node.keywords, got[len(node.arguments) :], strict=True):
+                if name is not None:
+                    named.append((name, value))
+                elif isinstance(value, Mapping):
+                    named.extend((key.value, item) for key, item in value.pairs if isinstance(key, Text))
+            yield Invocation(tuple(positional), tuple(named), after, frame, flow, node.span)
+
+    def _changed_in_place(self, node: nodes.Call, callee: Value, call: Invocation) -> Results | None:
+        """`collection.append(x)` and its like: what names the collection names the changed one from here on."""
+        if not isinstance(callee, Bound) or not isinstance(node.function, nodes.Attribute):
+            return None
+        change = collections.changed(callee.receiver, callee.name, call.positional, call.named)
+        if change is None:
+            return None
+        collection, value = change
+        states = self.walker.rebind(node.function.value, collection, call.state, call.frame, call.flow)
+        return [(after, value) for after in states]
+
+    # Applying
+
+    def apply(self, callee: Value, call: Invocation) -> Results:
+        """Call `callee`: each way out of the call, with what it returns."""
+        if isinstance(callee, Either):
+            options = [option for option in callee.options if option != NONE]
+            return merge_results([result for option in options for result in self.apply(option, call)])
+        if isinstance(callee, Function):
+            return self._function(callee, call)
+        if isinstance(callee, Class):
+            return self._construct(callee, call)
+        if isinstance(callee, Instance):
+            called = self.walker.objects.call_method(callee, "__call__", call)
+            return called if called is not None else self.opaque(callee, call)
+        if isinstance(callee, External):
+            return self.walker.library.call(callee.name, call)
+        if isinstance(callee, Bound):
+            return self._bound(callee, call)
+        return self.opaque(callee, call)
+
+    def _function(self, function: Function, call: Invocation) -> Results:
+        bound = (function.bound,) if function.bound is not None else ()
+        positional = (*bound, *function.arguments, *call.positional)
+        named = (*function.keywords, *call.named)
+        plain = replace(function, bound=None, arguments=(), keywords=())
+        node = function.info.node
+        if node.is_async or node.is_generator:
+            manager = function.manager or function.info.is_manager
+            return [(call.state, Pending(plain, positional, named, call.span, call.frame.key, manager))]
+        return self.run(plain, call._replace(positional=positional, named=named))
+
+    def run(self, function: Function, call: Invocation, on_yield: OnYield | None = None) -> Results:
+        """Walk a function's body with its arguments bound: each way out with what it returns."""
+        info = function.info
+        if info in call.frame.stack or len(call.frame.stack) >= DEEPEST:
+            return self.opaque(function, call)
+        if on_yield is None and info not in self.walker.program.relevance:
+            self.entered.add(info)
+            return self.opaque(function, call)
+        self.entered.add(info)
+        inner = self.frame_of(function, call.frame, call.span, on_yield)
+        ready = self.parameters.bind(info, inner, call)
+        out = Flow()
+        ends = self.walker.block(info.node.body, [ready], inner, out)
+        raises = merge_raises([(self._left(after, inner), raised) for after, raised in out.raises])
+        call.flow.raises.extend(raises)
+        results = [*out.returns, *((end, NONE) for end in ends)]
+        return merge_results([(self._left(after, inner), value) for after, value in results])
+
+    def pending(self, pending: Pending, call: Invocation, on_yield: OnYield | None = None) -> Results:
+        """Run what was called earlier and only runs now, from the state and place of `call`."""
+        return self.run(pending.function, call.passing(*pending.arguments, named=pending.keywords), on_yield)
+
+    def frame_of(self, function: Function, caller: Frame, span: nodes.Span, on_yield: OnYield | None = None) -> Frame:
+        """The activation of a function that is called from `caller`."""
+        info = function.info
+        key = self.walker.keys.of("call", caller.key, span, info)
+        outer = self.scopes_of.get((info, function.frame), (self.walker.names.module_key(info.module),))
+        scopes = [part for part in info.node.body if isinstance(part, nodes.Scope)]
+        return Frame(
+            key,
+            info.module,
+            info,
+            info.owner,
+            (key, *outer),
+            (*caller.stack, info),
+            on_yield,
+            frozenset(name for part in scopes if part.kind == "global" for name in part.names),
+            frozenset(name for part in scopes if part.kind == "nonlocal" for name in part.names),
+        )
+
+    @staticmethod
+    def _left(state: State, frame: Frame) -> State:
+        assert frame.function is not None
+        return state if frame.function.keeps_frame else state.unbind(frame.key)
+
+    # Objects
+
+    def _construct(self, cls: Class, call: Invocation) -> Results:
+        objects = self.walker.objects
+        if objects.is_enum(cls.info):
+            return [(call.state, UNKNOWN)]
+        made = self.walker.database.make_derived(cls.info, call)
+        if made is not None:
+            return made
+        instance = Instance(cls.info, self.walker.keys.of("object", call.frame.key, call.span, cls.info))
+        init = objects.class_member(instance, "__init__")
+        if isinstance(init, Function):
+            return [(after, instance) for after, _ in self.apply(replace(init, bound=instance), call)]
+        if any(base.takes_fields for base in objects.lineage(cls.info)):
+            return self._construct_fields(instance, call)
+        return [(call.state, instance)]
+
+    def _construct_fields(self, instance: Instance, call: Invocation) -> Results:
+        """The constructor that a dataclass, NamedTuple or model gets from its fields."""
+        objects = self.walker.objects
+        names = [
+            field.targets[0].id
+            for base in reversed(list(objects.lineage(instance.info)))
+            for field in base.fields
+            if isinstance(field.targets[0], nodes.Name)
+        ]
+        values = dict(zip(names, call.positional, strict=False))
+        values.update((name, value) for name, value in call.named if name in names)
+        ready = call.at(call.state.bind_all(instance.key, values)).passing()
+        after = objects.call_method(instance, "__post_init__", ready)
+        return [(then, instance) for then, _ in after] if after is not None else [(ready.state, instance)]
+
+    def construct_typed(self, instance: Instance) -> None:
+        """Run a constructor nobody is seen to call, so that the object has what its annotations and defaults give."""
+        init = self.walker.objects.class_member(instance, "__init__")
+        if not isinstance(init, Function):
+            return
+        names = self.walker.names
+        frame = self.frame_of(init, names.module_frame(init.info.module), init.info.node.name_span)
+        values = self.parameters.of_root(init.info, frame, instance)
+        out = Flow()
+        start = State({}, names.base.connections).bind_all(frame.key, values)
+        with self.walker.as_root(f"new {instance.info.dotted}"):
+            ends = self.walker.block(init.info.node.body, [start], frame, out)
+        ends = [*ends, *(after for after, _ in out.returns)]
+        if ends:
+            names.keep(self._left(ends[0], frame))
+
+    def evaluate_in(self, function: FunctionInfo, expression: nodes.Expression) -> list[Value]:
+        """What an expression comes to somewhere in a function: its parameters are what their annotations say."""
+        names = self.walker.names
+        outer = names.module_frame(function.module)
+        frame = self.frame_of(Function(function, outer.key), outer, function.node.name_span)
+        with self.walker.quietly(), self.walker.as_root(f"start {function.dotted}"):
+            start = State({}, names.base.connections).bind_all(frame.key, self.parameters.of_root(function, frame))
+            ways = self.walker.evaluate(expression, start, frame, Flow())
+            results = [self._settled(way, after, frame) for after, way in ways]
+        for after, _ in ways[:1]:
+            names.keep(after.unbind(frame.key))
+        return results
+
+    def _settled(self, value: Value, state: State, frame: Frame) -> Value:
+        """A coroutine that was not awaited is what it returns once it is."""
+        if isinstance(value, Pending) and not value.manager:
+            ways = self.awaited(value, Invocation((), (), state, frame, Flow(), value.site))
+            return ways[0][1] if ways else UNKNOWN
+        return value
+
+    # Coroutines and generators
+
+    def awaited(self, value: Value, call: Invocation) -> Results:
+        """`await value`: a coroutine runs now; anything else already has."""
+        if isinstance(value, Either):
+            return [result for option in value.options for result in self.awaited(option, call)]
+        if isinstance(value, Pending) and not value.manager and not value.function.info.node.is_generator:
+            return self.pending(value, call)
+        return [(call.state, value)]
+
+    def delegated(self, value: Value, call: Invocation) -> Results:
+        """`yield from value`: the inner generator's yields are the outer one's."""
+
+        def on_yield(after: State, got: Value, out: Flow) -> list[State]:
+            return self.walker.yielded(after, got, call.frame, out, call.span)
+
+        if isinstance(value, Pending):
+            return self.pending(value, call, on_yield)
+        return [(after, UNKNOWN) for after in on_yield(call.state, UNKNOWN, call.flow)]
+
+    def spawn(self, callee: Value, call: Invocation) -> None:
+        """Something that runs beside what is walked: a thread, a task. It has its own way, from here on."""
+        apart = call._replace(state=call.state.with_job(NO_JOB), flow=Flow())
+        for value in call.everything:
+            self._shared(value)
+        if isinstance(callee, Pending):
+            self.pending(callee, apart)
+        elif isinstance(callee, (Function, Bound, Class, Instance)):
+            for after, value in self.apply(callee, apart):
+                self.awaited(value, apart.at(after))
+
+    def handed_out(self, state: State, value: Value, frame: Frame, flow: Flow, span: nodes.Span) -> list[State]:
+        """A yield to code that is not seen: it may work on what it is given, and fail."""
+        key = holds_connection(value)
+        manager = frame.function is not None and frame.function.is_manager
+        keys = (key,) if key is not None else ()
+        state = self.work(state, frame.module.place(span), "the code that uses this", keys, frame)
+        if manager or key is not None:
+            raised = self.walker.raised("python", None, span, frame)
+            flow.raises.append((self.walker.failed(state, raised), raised))
+        if key is not None:
+            self.walker.database.may_fail(key, state, flow, span, frame)
+        return [state]
+
+    # What is not followed
+
+    def opaque(self, callee: Value, call: Invocation) -> Results:
+        """A call that is not followed. Given a connection it may use it; given a job it may do the job's work."""
+        key = next((found for value in call.everything if (found := holds_connection(value)) is not None), None)
+        row = any(from_row(value) for value in call.everything)
+        for value in call.everything:
+            self._shared(value)
+        if key is None and not (row and self._for_effect(callee, call)):
+            return [(call.state, Unknown(row=row))]
+        keys = (key,) if key is not None else ()
+        state = self.work(call.state, call.place, _called(callee), keys, call.frame)
+        raised = self.walker.raised("python", None, call.span, call.frame)
+        call.flow.raises.append((self.walker.failed(state, raised), raised))
+        if key is not None:
+            self.walker.database.may_fail(key, state, call.flow, call.span, call.frame)
+        return [(state, Unknown(row=row))]
+
+    def _for_effect(self, callee: Value, call: Invocation) -> bool:
+        """Whether a call that is given a job does its work: it is no function that only makes something of it."""
+        if isinstance(callee, Unknown):
+            return True
+        returns = isinstance(callee, Function) and any(
+            isinstance(part, nodes.Return) and part.value is not None
+            for part in descend(callee.info.node, into_functions=False)
+        )
+        return call.span == self.walker.for_effect and not returns
+
+    def _shared(self, value: Value) -> None:
+        if isinstance(value, Pool):
+            self.walker.database.share(value.key)
+
+    def work(self, state: State, place: Place, what: str, keys: tuple[Key, ...], frame: Frame) -> State:
+        """Work of the job in hand that may fail, in whatever transaction is open."""
+        mark = Mark(Deed.WORK, place)
+        for key, connection in state.connections.items():
+            if connection.in_transaction and (key in keys or connection.pending):
+                state = state.connect(key, connection.marked(mark))
+        state = state.with_job(state.job.begun())
+        return self.walker.see(Worked(place, what, keys, frame.symbol), state)
+
+    def _bound(self, callee: Bound, call: Invocation) -> Results:
+        receiver = callee.receiver
+        if isinstance(receiver, (Connection, Cursor, Pool)):
+            return self.walker.database.call(receiver, callee.name, call)
+        if isinstance(receiver, Text):
+            return [(call.state, strings.call_method(receiver, callee.name, call.positional, call.named))]
+        if isinstance(receiver, (Items, Mapping, Row)):
+            return [(call.state, collections.read(receiver, callee.name, call.positional))]
+        guessed = self.walker.database.guess(receiver, callee.name, call)
+        return guessed if guessed is not None else self.walker.library.method(callee, call)
+
+    # Decorators
+
+    def decorate(self, applied: Value, value: Value, call: Invocation) -> Results:
+        """What a decorator makes of a function or class; one of a library is taken to leave it what it is."""
+        if isinstance(applied, External) and applied.name in _MANAGERS:
+            return [(call.state, replace(value, manager=True) if isinstance(value, Function) else value)]
+        if isinstance(applied, (Function, Instance, Class)):
+            useful = (Function, Class, Instance, Bound, Pending)
+            results = self.apply(applied, call.passing(value))
+            return [(after, made if isinstance(made, useful) else value) for after, made in results] or [
+                (call.state, value)
+            ]
+        return [(call.state, value)]
+
+
+def _called(callee: Value) -> str:
+    if isinstance(callee, Bound):
+        return f"{callee.name}()"
+    if isinstance(callee, (External, Made)):
+        return f"{callee.name.rpartition('.')[2]}()"
+    if isinstance(callee, Function):
+        return f"{callee.info.node.name}()"
+    return "a call that is not followed"
+
+
+def merge_results(results: Results) -> Results:
+    """The same ways, joined where they agree on their connections: the value then is what either returned."""
+    if len(results) < 2:
+        return results
+    # The value travels as a variable, so that joining states joins it too.
+    marked = merge([state.bind(0, "<value>", value) for state, value in results])
+    return [(state.unbind(0), state.store.get((0, "<value>"), UNKNOWN)) for state in marked]
+
+
+__all__ = ["Calls", "Keywords", "merge_results"]

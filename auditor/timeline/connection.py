@@ -1,0 +1,256 @@
+"""The state of one connection, and what moves it: begin, commit, rollback, savepoints, settings, errors.
+
+Everything here is a table of PostgreSQL's own behaviour; which of it a driver sends, and when, is the driver's.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from auditor.findings import Confidence, Place
+from auditor.timeline.settings import NOT_KNOWN, NOTHING, Held, Setting
+
+if TYPE_CHECKING:
+    from auditor.timeline.values import Key
+
+
+class Autocommit(enum.Enum):
+    ON = "on"
+    OFF = "off"
+    UNKNOWN = "unknown"
+
+
+class Status(enum.Enum):
+    """The transaction status, as libpq names it, and what cannot be told."""
+
+    IDLE = "idle"
+    OPEN = "open"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+    CLOSED = "closed"
+
+
+class Life(enum.Enum):
+    """How long a connection lives, which decides whether it has a next user."""
+
+    JOB = "job"  #: opened and closed by the code that works on it
+    POOL = "pool"
+    KEPT = "kept"  #: held by a module, an object or a closure
+    GIVEN = "given"  #: an argument of a function whose caller is not seen
+
+
+class Deed(enum.Enum):
+    """What a statement did for the queue, while it is not yet known whether it lasts."""
+
+    CLAIM = "claim"
+    COUNT = "count"
+    FINISH = "finish"
+    RUN_LOG = "run log"
+    WORK = "work"
+    CLEANUP = "cleanup"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A deed at a place. `how` is the kind of claim; `level` the depth of the savepoint it stands in."""
+
+    deed: Deed
+    place: Place
+    table: str = ""
+    how: str = ""
+    level: int = 1
+    counts: bool = False
+    sure: Confidence = Confidence.HIGH
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionState:
+    """What is known of a connection at one point of one path. Places that only explain do not tell states apart."""
+
+    driver: str
+    life: Life
+    made: Place | None = field(default=None, compare=False)
+    pool: Key | None = None
+    sure: Confidence = Confidence.HIGH
+    autocommit: Autocommit = Autocommit.OFF
+    status: Status = Status.IDLE
+    begun: Place | None = field(default=None, compare=False)
+    #: Names of the savepoints; a driver's own have none.
+    savepoints: tuple[str, ...] = ()
+    #: How many of the driver's transaction() blocks are open.
+    blocks: int = 0
+    wrote: bool = False
+    isolation: str = ""
+    settings: tuple[Setting, ...] = ()
+    #: None: the driver never prepares by itself.
+    prepares_after: int | None = None
+    client_cursors: bool = False
+    pending: tuple[Mark, ...] = ()
+    #: Deeds of the transaction that was last undone, until something else is done.
+    undone: tuple[Mark, ...] = field(default=(), compare=False)
+    pipeline: bool = False
+    #: The last statement claimed a job: what is fetched next is that job, or nothing.
+    fetches_claim: bool = False
+    #: The tables that were read or written as some tenant since it was opened or borrowed.
+    tenant_tables: frozenset[str] = frozenset()
+    #: What failed, so that the transaction is aborted.
+    aborted_at: Place | None = field(default=None, compare=False)
+    #: Where autocommit was last switched.
+    switched_at: Place | None = field(default=None, compare=False)
+    #: It read or wrote a table since it was opened or borrowed.
+    touched: bool = False
+    #: Where it went back into its pool.
+    released: Place | None = field(default=None, compare=False)
+    #: The entry point that opened it: whoever comes later finds it as that one left it.
+    root: str = ""
+
+    @property
+    def level(self) -> int:
+        """0 outside a transaction, 1 in it, one more for each savepoint."""
+        return 0 if self.status is Status.IDLE else 1 + len(self.savepoints)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.status in (Status.OPEN, Status.ABORTED)
+
+    def setting(self, name: str) -> Setting:
+        """The setting of that name; one never touched holds nothing, or something unknown on a connection given."""
+        for setting in self.settings:
+            if setting.name == name:
+                return setting
+        return Setting(name, NOT_KNOWN if self.life is Life.GIVEN else NOTHING)
+
+    def with_setting(self, setting: Setting) -> ConnectionState:
+        others = [known for known in self.settings if known.name != setting.name]
+        return replace(self, settings=tuple(sorted((*others, setting), key=lambda known: known.name)))
+
+    def marked(self, mark: Mark) -> ConnectionState:
+        """The same state with a deed of the open transaction; of work it is kept only that there was some."""
+        work = mark.deed is Deed.WORK
+        if any(known.deed is mark.deed and (work or known.place == mark.place) for known in self.pending):
+            return self
+        return replace(self, pending=(*self.pending, replace(mark, level=max(self.level, 1))))
+
+
+def begin(state: ConnectionState, place: Place, isolation: str = "") -> ConnectionState:
+    """BEGIN; inside a transaction it is only a warning."""
+    if state.in_transaction:
+        return state
+    return replace(
+        state,
+        status=Status.OPEN,
+        begun=place,
+        savepoints=(),
+        wrote=False,
+        isolation=isolation or state.isolation,
+        pending=(),
+        undone=(),
+    )
+
+
+def commit(state: ConnectionState, place: Place) -> tuple[ConnectionState, tuple[Mark, ...]]:
+    """COMMIT: the state after it, and the deeds that now last. Of an aborted transaction it is a rollback."""
+    if state.status is Status.ABORTED:
+        return rollback(state, place), ()
+    settings = tuple(setting.committed(place) for setting in state.settings)
+    return _ended(replace(state, settings=settings), undone=()), state.pending
+
+
+def rollback(state: ConnectionState, place: Place) -> ConnectionState:
+    """ROLLBACK of the whole transaction; `undone` tells what is gone."""
+    settings = tuple(setting.rolled_back(1, place) for setting in state.settings)
+    return _ended(replace(state, settings=settings), undone=state.pending)
+
+
+def _ended(state: ConnectionState, undone: tuple[Mark, ...]) -> ConnectionState:
+    return replace(
+        state,
+        status=Status.IDLE,
+        begun=None,
+        savepoints=(),
+        wrote=False,
+        pending=(),
+        undone=undone,
+        aborted_at=None,
+    )
+
+
+def savepoint(state: ConnectionState, name: str) -> ConnectionState:
+    return replace(state, savepoints=(*state.savepoints, name))
+
+
+def release(state: ConnectionState, name: str | None) -> ConnectionState:
+    """RELEASE SAVEPOINT; None is the driver's own, the innermost."""
+    depth = _depth_of(state, name)
+    if depth is None:
+        return state
+    for level in range(1 + len(state.savepoints), depth, -1):
+        settings = tuple(setting.released(level) for setting in state.settings)
+        pending = tuple(replace(mark, level=min(mark.level, level - 1)) for mark in state.pending)
+        state = replace(state, settings=settings, pending=pending)
+    return replace(state, savepoints=state.savepoints[: depth - 1])
+
+
+def rollback_to(state: ConnectionState, name: str | None, place: Place) -> ConnectionState:
+    """ROLLBACK TO SAVEPOINT, which stays; it makes an aborted transaction usable again."""
+    depth = _depth_of(state, name)
+    if depth is None:
+        return state
+    level = depth + 1
+    settings = tuple(setting.rolled_back(level, place) for setting in state.settings)
+    return replace(
+        state,
+        status=Status.OPEN,
+        settings=settings,
+        savepoints=state.savepoints[:depth],
+        pending=tuple(mark for mark in state.pending if mark.level < level),
+        undone=tuple(mark for mark in state.pending if mark.level >= level),
+    )
+
+
+def _depth_of(state: ConnectionState, name: str | None) -> int | None:
+    """How many savepoints lie up to and with the one of that name."""
+    if name is None:
+        return len(state.savepoints) or None
+    for index in range(len(state.savepoints) - 1, -1, -1):
+        if state.savepoints[index] == name:
+            return index + 1
+    return None
+
+
+def abort(state: ConnectionState, place: Place) -> ConnectionState:
+    """A statement failed at `place`: a transaction is aborted; outside one nothing has changed."""
+    return replace(state, status=Status.ABORTED, aborted_at=place) if state.status is Status.OPEN else state
+
+
+def set_setting(state: ConnectionState, name: str, held: Held, local: bool, place: Place) -> ConnectionState:
+    """SET or set_config. A local one outside a transaction ends with its own statement and changes nothing."""
+    setting = state.setting(name)
+    if not local:
+        return state.with_setting(setting.at_session(held, state.level, place))
+    if state.level == 0:
+        return state
+    return state.with_setting(setting.at_local(held, state.level))
+
+
+def reset_all(state: ConnectionState, place: Place, keep: frozenset[str] = frozenset()) -> ConnectionState:
+    """RESET ALL: every setting but those in `keep` holds nothing, for the session."""
+    for setting in state.settings:
+        if setting.name not in keep:
+            held = replace(NOTHING, origin=place)
+            state = state.with_setting(setting.at_session(held, state.level, place))
+    return state
+
+
+def unknown(state: ConnectionState) -> ConnectionState:
+    """The same connection after something that was not followed: nothing of its transaction is known."""
+    return replace(
+        state,
+        status=Status.UNKNOWN,
+        savepoints=(),
+        pending=(),
+        undone=(),
+        settings=tuple(Setting(setting.name, NOT_KNOWN) for setting in state.settings),
+    )

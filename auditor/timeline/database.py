@@ -1,0 +1,491 @@
+"""What calls on a driver's things do: the tables of `auditor.drivers`, given their effect on the state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from auditor import drivers
+from auditor.drivers.model import Act, Driver, Thing
+from auditor.findings import Confidence
+from auditor.timeline import connection as change
+from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
+from auditor.timeline.driver_blocks import DriverBlocks
+from auditor.timeline.events import Ended, JobEnded, Opened
+from auditor.timeline.pools import Pools
+from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge
+from auditor.timeline.statements import Statements
+from auditor.timeline.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    UNKNOWN,
+    Block,
+    Bound,
+    Connection,
+    Cursor,
+    External,
+    Key,
+    Literal,
+    Made,
+    Pool,
+    Row,
+    Text,
+    Unknown,
+    Value,
+    options_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from auditor.findings import Place
+    from auditor.program.code import ClassInfo, ModuleInfo
+    from auditor.python import nodes
+    from auditor.timeline.evaluate import Results
+    from auditor.timeline.invocation import Invocation
+    from auditor.timeline.walker import Walker
+
+_STATUS_NAMES = {Status.IDLE: "IDLE", Status.OPEN: "INTRANS", Status.ABORTED: "INERROR"}
+#: Names under which nothing but a connection or cursor is passed around where a driver is used.
+_NAMES = {
+    **dict.fromkeys(("conn", "connection", "db_conn", "pg_conn", "dbconn", "pgconn", "aconn"), Thing.CONNECTION),
+    **dict.fromkeys(("cur", "cursor", "curs", "acur"), Thing.CURSOR),
+}
+_SESSION_OPTIONS = ("isolation_level", "readonly", "deferrable", "autocommit")
+
+
+class Database:
+    """Applies the drivers' semantics on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self.pools = Pools(walker)
+        self.blocks = DriverBlocks(walker, self)
+        self.statements = Statements(walker, self)
+        self._given: dict[Key, ConnectionState] = {}
+        self._acts: dict[Act, Callable[[Value, Invocation], Results]] = {
+            Act.EXECUTE: self._execute,
+            Act.EXECUTE_MANY: self._execute,
+            Act.COPY: self._execute,
+            Act.CALL: self._callproc,
+            Act.CURSOR: self._cursor,
+            Act.FETCH_ONE: self._fetch_one,
+            Act.FETCH_MANY: self._fetch_many,
+            Act.COMMIT: self._commit,
+            Act.ROLLBACK: self._rollback,
+            Act.CLOSE: self._close,
+            Act.RESET: self._reset,
+            Act.TRANSACTION: self._transaction,
+            Act.PIPELINE: self._pipeline,
+            Act.SET_AUTOCOMMIT: self._set_autocommit,
+            Act.SET_SESSION: self._set_session,
+            Act.SET_ISOLATION: self._set_isolation,
+            Act.ACQUIRE: self._acquire,
+            Act.RELEASE: self._release,
+            Act.BORROW: self._borrow,
+            Act.CHECK: self._nothing,
+            Act.CLOSE_POOL: self._nothing,
+            Act.NOTHING: self._nothing,
+        }
+
+    # Making things
+
+    def make(self, driver: Driver, thing: Thing, call: Invocation) -> Results:
+        """What a call of one of the driver's callables makes."""
+        if thing in (Thing.POOL, Thing.NULL_POOL):
+            return [(call.state, self.pools.make(driver, thing, call))]
+        if thing in (Thing.CURSOR, Thing.CLIENT_CURSOR):
+            first = call.argument(0, "connection")
+            client = thing is Thing.CLIENT_CURSOR
+            return [(call.state, Cursor(first.key, client) if isinstance(first, Connection) else UNKNOWN)]
+        if thing is not Thing.CONNECTION:
+            return [(call.state, UNKNOWN)]
+        autocommit, prepares, client = self.connect_options(driver, call.options)
+        key = self.walker.keys.of("connection", call.frame.key, call.span)
+        connection = ConnectionState(
+            driver=driver.name,
+            life=Life.JOB,
+            made=call.place,
+            autocommit=autocommit,
+            prepares_after=prepares,
+            client_cursors=client,
+            root=self.walker.root,
+        )
+        opened = Opened(call.place, key, connection, call.frame.symbol)
+        return [(self.walker.see(opened, call.state.connect(key, connection)), Connection(key))]
+
+    def make_derived(self, info: ClassInfo, call: Invocation) -> Results | None:
+        """An object of a class derived from one of the driver's; None for any other class."""
+        for name in sorted(self.walker.objects.library_names(info)):
+            made = drivers.made_by(name)
+            if made is not None:
+                return self.make(made[0], made[1], call)
+        return None
+
+    def connect_options(self, driver: Driver, options: dict[str, Value]) -> tuple[Autocommit, int | None, bool]:
+        """What connect() is told: autocommit, after how many executions to prepare, whether cursors bind in the client."""
+        defaults = self.walker.program.defaults_of(driver)
+        autocommit = _switch(options.get("autocommit", Literal(defaults.autocommit)))
+        threshold = options.get("prepare_threshold", Literal(defaults.prepares_after))
+        prepares = threshold.value if isinstance(threshold, Literal) else driver.prepares_after
+        client = self._binds_in_client(driver, options.get("cursor_factory"))
+        return autocommit, (int(prepares) if prepares is not None else None), client
+
+    @staticmethod
+    def _binds_in_client(driver: Driver, factory: Value | None) -> bool:
+        return isinstance(factory, External) and drivers.typed_as(factory.name) == (driver, Thing.CLIENT_CURSOR)
+
+    def given(self, driver: Driver, thing: Thing, key: Key) -> Value:
+        """A thing of the driver that comes from outside: an argument whose caller is not seen."""
+        if thing in (Thing.POOL, Thing.NULL_POOL):
+            return self.pools.given(driver, thing, key)
+        if key not in self._given:
+            autocommit, prepares, client = self.connect_options(driver, {})
+            self._given[key] = ConnectionState(
+                driver=driver.name,
+                life=Life.GIVEN,
+                sure=Confidence.MEDIUM,
+                autocommit=autocommit,
+                status=Status.UNKNOWN,
+                prepares_after=prepares,
+                client_cursors=client,
+            )
+        if thing in (Thing.CURSOR, Thing.CLIENT_CURSOR):
+            return Cursor(key, thing is Thing.CLIENT_CURSOR)
+        return Connection(key)
+
+    def named(self, name: str, module: ModuleInfo, key: Key) -> Value:
+        """What an argument is that is only known by its name: a connection or cursor of the driver in use here."""
+        thing = _NAMES.get(name.lower().lstrip("_"))
+        driver = self.walker.program.likely_driver(module) if thing is not None else None
+        return self.given(driver, thing, key) if driver is not None and thing is not None else UNKNOWN
+
+    def share(self, pool: Key) -> None:
+        """A pool was given to code that is not followed: others borrow from it too."""
+        self.pools.shared.add(pool)
+
+    def state_of(self, key: Key, state: State) -> ConnectionState:
+        """The state of a connection; one that is gone is closed."""
+        known = state.connections.get(key) or self._given.get(key)
+        return known or ConnectionState(driver="", life=Life.GIVEN, status=Status.CLOSED, sure=Confidence.LOW)
+
+    def driver_of(self, key: Key, state: State) -> Driver | None:
+        return drivers.by_name(self.state_of(key, state).driver)
+
+    def guess(self, receiver: Value, name: str, call: Invocation) -> Results | None:
+        """A call on something unknown that can only be a connection or cursor: it is given SQL to execute.
+
+        None when it is no such call. What it is guessed to be is of low confidence.
+        """
+        if name not in ("execute", "executemany") or not isinstance(receiver, (Unknown, Bound, Made)):
+            return None
+        if not any(isinstance(option, Text) for option in options_of(call.argument(0))):
+            return None
+        driver = self.walker.program.likely_driver(call.frame.module)
+        if driver is None:
+            return None
+        key = self.walker.keys.of("guessed", call.frame.function or call.frame.module)
+        self.given(driver, Thing.CONNECTION, key)
+        self._given[key] = replace(self._given[key], sure=Confidence.LOW)
+        # What else is done to it is not followed, so nothing is known of it afterwards.
+        results = self._execute(Connection(key), call.at(call.state.disconnect(key)))
+        return [(after.disconnect(key).with_job(call.state.job), UNKNOWN) for after, _ in results]
+
+    # Attributes
+
+    def attribute(self, receiver: Value, name: str, state: State) -> Value | None:
+        """An attribute of a driver's thing that has a value of its own; None for methods and the rest."""
+        if isinstance(receiver, Cursor):
+            return Connection(receiver.connection) if name == "connection" else None
+        if not isinstance(receiver, Connection):
+            return None
+        connection = self.state_of(receiver.key, state)
+        if name == "autocommit":
+            return {Autocommit.ON: TRUE, Autocommit.OFF: FALSE}.get(connection.autocommit, UNKNOWN)
+        if name == "closed":
+            return TRUE if connection.status is Status.CLOSED else UNKNOWN
+        return None
+
+    def transaction_status(self, key: Key, state: State) -> Value:
+        """`connection.info.transaction_status`, as the member of the enumeration that it is equal to."""
+        connection = self.state_of(key, state)
+        name = _STATUS_NAMES.get(connection.status)
+        if name is None:
+            return UNKNOWN
+        psycopg2 = connection.driver == "psycopg2"
+        return External(
+            f"psycopg2.extensions.TRANSACTION_STATUS_{name}" if psycopg2 else f"psycopg.pq.TransactionStatus.{name}"
+        )
+
+    def set_attribute(self, receiver: Value, name: str, call: Invocation) -> list[State]:
+        """`connection.autocommit = …` and its like."""
+        if not isinstance(receiver, Connection):
+            return [call.state]
+        if name == "autocommit":
+            return [after for after, _ in self._set_autocommit(receiver, call)]
+        if name == "isolation_level":
+            return [after for after, _ in self._set_isolation(receiver, call)]
+        value = call.argument(0)
+        connection = self.state_of(receiver.key, call.state)
+        if name == "prepare_threshold" and isinstance(value, Literal):
+            threshold = None if value.value is None else int(value.value)
+            connection = replace(connection, prepares_after=threshold)
+        elif name == "cursor_factory":
+            driver = drivers.by_name(connection.driver)
+            client = driver is not None and self._binds_in_client(driver, value)
+            connection = replace(connection, client_cursors=client)
+        return [call.state.connect(receiver.key, connection)]
+
+    # Calls
+
+    def call(self, receiver: Value, name: str, call: Invocation) -> Results:
+        """A method of a connection, cursor or pool."""
+        act = self._act_of(receiver, name, call.state)
+        return self._acts[act](receiver, call) if act is not None else [(call.state, UNKNOWN)]
+
+    def _act_of(self, receiver: Value, name: str, state: State) -> Act | None:
+        if isinstance(receiver, Pool):
+            return self.pools.known[receiver.key].driver.methods.get((Thing.POOL, name))
+        key = _key_of(receiver)
+        driver = self.driver_of(key, state)
+        if driver is None:
+            return None
+        things = (Thing.CONNECTION,) if isinstance(receiver, Connection) else (Thing.CURSOR, Thing.CLIENT_CURSOR)
+        return next((act for thing in things if (act := driver.methods.get((thing, name)))), None)
+
+    def helper(self, act: Act, call: Invocation) -> Results:
+        """A function of the driver that is given a connection or cursor first: execute_values(cursor, sql, rows)."""
+        receiver = call.argument(0)
+        if not isinstance(receiver, (Connection, Cursor)):
+            return [(call.state, UNKNOWN)]
+        return self._acts[act](receiver, call.passing(*call.positional[1:], named=call.named))
+
+    def _nothing(self, receiver: Value, call: Invocation) -> Results:
+        return [(call.state, UNKNOWN)]
+
+    # Statements
+
+    def _execute(self, receiver: Value, call: Invocation) -> Results:
+        query = call.argument(0, "query", "sql", "operation", "statement")
+        parameters = call.argument(1, "params", "vars", "params_seq", "vars_list", "argslist", default=NONE)
+        key = _key_of(receiver)
+        client = isinstance(receiver, Cursor) and receiver.client
+        states: list[State] = []
+        for text in options_of(query):
+            states.extend(self.statements.execute(key, text, parameters, client, call))
+        result: Value = receiver if isinstance(receiver, Cursor) else Cursor(key)
+        return [(after, result) for after in merge(states)]
+
+    def _callproc(self, receiver: Value, call: Invocation) -> Results:
+        name = call.argument(0, "procname")
+        if not isinstance(name, Text) or name.holes:
+            return self._execute(receiver, call.passing(UNKNOWN))
+        return self._execute(receiver, call.passing(replace(name, value=f"SELECT {name.value}()", origins=())))
+
+    def _cursor(self, receiver: Value, call: Invocation) -> Results:
+        key = _key_of(receiver)
+        connection = self.state_of(key, call.state)
+        driver = drivers.by_name(connection.driver)
+        factory = call.argument(-1, "cursor_factory", default=NONE)
+        client = connection.client_cursors or (driver is not None and self._binds_in_client(driver, factory))
+        return [(call.state, Cursor(key, client))]
+
+    def _fetch_one(self, receiver: Value, call: Invocation) -> Results:
+        key = _key_of(receiver)
+        return [(call.state, Row(key) if self.state_of(key, call.state).fetches_claim else UNKNOWN)]
+
+    def _fetch_many(self, receiver: Value, call: Invocation) -> Results:
+        key = _key_of(receiver)
+        return [(call.state, Row(key, many=True) if self.state_of(key, call.state).fetches_claim else UNKNOWN)]
+
+    def may_fail(self, key: Key, state: State, flow: Flow, span: nodes.Span, frame: Frame) -> None:
+        """Something may have run a statement on the connection, and it may have failed."""
+        connection = state.connections.get(key)
+        if connection is None:
+            return
+        raised = self.walker.raised("sql", None, span, frame)
+        failing = state.connect(key, change.abort(connection, frame.module.place(span)))
+        flow.raises.append((self.walker.failed(failing, raised), raised))
+
+    # Ending
+
+    def end(self, key: Key, state: State, how: str, by: str, place: Place, frame: Frame) -> State:
+        """COMMIT or ROLLBACK, whoever sends it."""
+        before = self.state_of(key, state)
+        if before.status is Status.CLOSED:
+            return state
+        if how == "commit":
+            after, kept = change.commit(before, place)
+            job = state.job.with_kept(kept).with_undone(after.undone)
+        else:
+            after = change.rollback(before, place)
+            job = state.job.with_undone(after.undone)
+        state = state.connect(key, after).with_job(job)
+        if not before.in_transaction and before.status is not Status.UNKNOWN:
+            return state
+        return self.walker.see(Ended(place, key, how, by, before, after, frame.symbol), state)
+
+    def _commit(self, receiver: Value, call: Invocation) -> Results:
+        return self._end_by_call(receiver, "commit", call)
+
+    def _rollback(self, receiver: Value, call: Invocation) -> Results:
+        return self._end_by_call(receiver, "rollback", call)
+
+    def _end_by_call(self, receiver: Value, how: str, call: Invocation) -> Results:
+        key = _key_of(receiver)
+        connection = self.state_of(key, call.state)
+        driver = drivers.by_name(connection.driver)
+        if connection.blocks and driver is not None and driver.block_forbids_commit:
+            return self._refused(driver, call)
+        return [(self.end(key, call.state, how, f"{how}()", call.place, call.frame), NONE)]
+
+    def _refused(self, driver: Driver, call: Invocation) -> Results:
+        """The driver raises instead of doing what was asked."""
+        raised = self.walker.raised("raise", External(f"{driver.name}.ProgrammingError"), call.span, call.frame)
+        call.flow.raises.append((self.walker.failed(call.state, raised), raised))
+        return []
+
+    def _close(self, receiver: Value, call: Invocation) -> Results:
+        """close(): the server rolls back what is open. In a pool a closed connection has no next user."""
+        key = _key_of(receiver)
+        state = call.state
+        if self.state_of(key, state).in_transaction:
+            state = self.end(key, state, "rollback", "close()", call.place, call.frame)
+        return [(self.closed(key, state), NONE)]
+
+    def closed(self, key: Key, state: State) -> State:
+        """The state once the connection is closed: one that is not there is closed, see `state_of`."""
+        known = self.state_of(key, state)
+        if known.life is not Life.GIVEN and known.pool is None:
+            return state.disconnect(key)
+        return state.connect(key, ConnectionState(known.driver, known.life, status=Status.CLOSED, pool=known.pool))
+
+    def _reset(self, receiver: Value, call: Invocation) -> Results:
+        """psycopg2's reset(): ABORT, RESET ALL, SET SESSION AUTHORIZATION DEFAULT, outside any transaction."""
+        key = _key_of(receiver)
+        state = self.end(key, call.state, "rollback", "reset()", call.place, call.frame)
+        after = change.reset_all(self.state_of(key, state), call.place, frozenset({"role"}))
+        return [(state.connect(key, after), NONE)]
+
+    # Switches
+
+    def _set_autocommit(self, receiver: Value, call: Invocation) -> Results:
+        key = _key_of(receiver)
+        connection = self.state_of(key, call.state)
+        driver = drivers.by_name(connection.driver)
+        if connection.in_transaction and driver is not None and driver.autocommit_switch_raises:
+            return self._refused(driver, call)
+        value = _switch(call.argument(0, "value", "autocommit"))
+        switched = replace(connection, autocommit=value, switched_at=call.place)
+        return [(call.state.connect(key, switched), NONE)]
+
+    def _set_session(self, receiver: Value, call: Invocation) -> Results:
+        options = dict(zip(_SESSION_OPTIONS, call.positional, strict=False)) | call.options
+        state = call.state
+        if "isolation_level" in options:
+            state = self._leveled(receiver, options["isolation_level"], state)
+        if "autocommit" in options:
+            return self._set_autocommit(receiver, call.at(state).passing(options["autocommit"]))
+        return [(state, NONE)]
+
+    def _set_isolation(self, receiver: Value, call: Invocation) -> Results:
+        key = _key_of(receiver)
+        driver = self.driver_of(key, call.state)
+        state = call.state
+        if driver is not None and driver.isolation_switch_rolls_back:
+            state = self.end(key, state, "rollback", "set_isolation_level()", call.place, call.frame)
+        return [(self._leveled(receiver, call.argument(0, "level", "value"), state), NONE)]
+
+    def _leveled(self, receiver: Value, level: Value, state: State) -> State:
+        key = _key_of(receiver)
+        connection = self.state_of(key, state)
+        driver = drivers.by_name(connection.driver)
+        name = (
+            level.name
+            if isinstance(level, External)
+            else str(level.value)
+            if isinstance(level, (Literal, Text))
+            else ""
+        )
+        if driver is None:
+            return state
+        if name in driver.autocommit_levels:
+            return state.connect(key, replace(connection, autocommit=Autocommit.ON))
+        isolation = driver.isolation_names.get(name, name.lower().replace("_", " ") if isinstance(level, Text) else "")
+        # Where a level can mean autocommit, any other level means that there is none.
+        switched = bool(driver.autocommit_levels) and name in driver.isolation_names
+        autocommit = Autocommit.OFF if switched else connection.autocommit
+        return state.connect(key, replace(connection, isolation=isolation, autocommit=autocommit))
+
+    # Pools and blocks
+
+    def _acquire(self, receiver: Value, call: Invocation) -> Results:
+        assert isinstance(receiver, Pool)
+        return list(self.pools.acquire(receiver.key, call.state, call.frame, call.span))
+
+    def _release(self, receiver: Value, call: Invocation) -> Results:
+        assert isinstance(receiver, Pool)
+        close = call.argument(2, "close", default=FALSE) == TRUE
+        states: list[State] = []
+        for option in options_of(call.argument(0, "conn")):
+            if isinstance(option, Connection) and option.key in call.state.connections:
+                states.extend(self.pools.release(receiver.key, option.key, call.state, call.frame, call.span, close))
+            else:
+                states.append(call.state)
+        return [(after, NONE) for after in merge(states)]
+
+    def _borrow(self, receiver: Value, call: Invocation) -> Results:
+        assert isinstance(receiver, Pool)
+        return [(call.state, Block("borrow", receiver.key, call.span))]
+
+    def _transaction(self, receiver: Value, call: Invocation) -> Results:
+        forced = call.argument(1, "force_rollback", default=FALSE) == TRUE
+        return [(call.state, Block("transaction", _key_of(receiver), call.span, forced))]
+
+    def _pipeline(self, receiver: Value, call: Invocation) -> Results:
+        return [(call.state, Block("pipeline", _key_of(receiver), call.span))]
+
+    # Jobs
+
+    def no_job(self, state: State, key: Key) -> State:
+        """The claim on this connection found nothing: there is no job in hand, and nothing was counted."""
+        connection = state.connections.get(key)
+        if connection is not None:
+            kept = tuple(mark for mark in connection.pending if mark.deed not in (Deed.CLAIM, Deed.COUNT))
+            state = state.connect(key, replace(connection, pending=kept, fetches_claim=False))
+        return state.with_job(NO_JOB)
+
+    def job_ends(self, state: State, place: Place, symbol: str) -> State:
+        """The job in hand is over on this path: what it did, and what of that lasts."""
+        job = state.job
+        pending = tuple(mark for connection in state.connections.values() for mark in connection.pending)
+        module = self.walker.program.module_at(job.failed.path) if job.failed is not None else None
+        event = JobEnded(
+            place,
+            job.claims,
+            job.kept,
+            job.undone,
+            pending,
+            job.counted_before_work,
+            job.worked,
+            job.failed,
+            module.place(job.failed.span) if module is not None and job.failed is not None else None,
+            self.walker.root,
+            symbol,
+        )
+        return self.walker.see(event, state)
+
+
+def _key_of(receiver: Value) -> Key:
+    """The connection that a connection or cursor works on."""
+    if isinstance(receiver, Connection):
+        return receiver.key
+    assert isinstance(receiver, Cursor)
+    return receiver.connection
+
+
+def _switch(value: Value) -> Autocommit:
+    if isinstance(value, Literal):
+        return Autocommit.ON if value.value else Autocommit.OFF
+    return Autocommit.UNKNOWN

@@ -1,0 +1,137 @@
+"""The drivers' own context managers: connections, borrowed connections, transactions, pipelines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from auditor import drivers
+from auditor.drivers.model import AfterBlock
+from auditor.timeline import connection as change
+from auditor.timeline.connection import Autocommit, ConnectionState, Status
+from auditor.timeline.events import Began, Ended
+from auditor.timeline.values import UNKNOWN, Block, Connection, Cursor, Key, Pool, Raised, Value
+
+if TYPE_CHECKING:
+    from auditor.findings import Place
+    from auditor.python import nodes
+    from auditor.timeline.database import Database
+    from auditor.timeline.state import Frame, State
+    from auditor.timeline.walker import Walker
+
+#: How a block is left: what it was, on which connection, and for a borrowed one the pool, for a savepoint its depth.
+ExitAs = tuple[str, Key, Key]
+
+_END = "the end of the block"
+
+
+class DriverBlocks:
+    """Enters and leaves drivers' blocks on behalf of a walk."""
+
+    def __init__(self, walker: Walker, database: Database) -> None:
+        self.walker = walker
+        self.database = database
+
+    def enter(self, manager: Value, state: State, frame: Frame, span: nodes.Span) -> list[tuple[State, Value, ExitAs]]:
+        """Enter a driver's block: each way in, what it gives, and how it is to be left."""
+        if isinstance(manager, (Cursor, Pool)):
+            return [(state, manager, ("nothing", 0, 0))]
+        if isinstance(manager, Connection):
+            return [(self._enter_connection(manager.key, state), manager, ("connection", manager.key, 0))]
+        assert isinstance(manager, Block)
+        if manager.kind == "borrow":
+            return [
+                (after, connection, ("borrow", connection.key, manager.key))
+                for after, connection in self.database.pools.acquire(manager.key, state, frame, manager.site)
+            ]
+        connection = self.database.state_of(manager.key, state)
+        if manager.kind == "pipeline":
+            piped = state.connect(manager.key, replace(connection, pipeline=True))
+            return [(piped, UNKNOWN, ("pipeline", manager.key, 0))]
+        return [self._enter_transaction(manager, connection, state, frame)]
+
+    def _enter_connection(self, key: Key, state: State) -> State:
+        connection = self.database.state_of(key, state)
+        driver = drivers.by_name(connection.driver)
+        if driver is not None and driver.block_begins and connection.autocommit is Autocommit.ON:
+            # Until the block ends its statements share a transaction, which the first of them begins.
+            return state.connect(key, replace(connection, autocommit=Autocommit.OFF, blocks=connection.blocks + 1))
+        return state
+
+    def _enter_transaction(
+        self, block: Block, connection: ConnectionState, state: State, frame: Frame
+    ) -> tuple[State, Value, ExitAs]:
+        place = frame.module.place(block.site)
+        if connection.status is Status.UNKNOWN:
+            # The caller may have begun a transaction: at the end nothing is known of it, as before.
+            kind, after = "unknown", change.begin(replace(connection, status=Status.IDLE), place)
+        elif connection.in_transaction:
+            kind, after = "savepoint", change.savepoint(connection, "")
+        else:
+            kind, after = "transaction", change.begin(connection, place)
+        after = replace(after, blocks=connection.blocks + 1)
+        state = state.connect(block.key, after)
+        state = self.walker.see(Began(place, block.key, after, kind == "savepoint", frame.symbol), state)
+        how = f"{kind}, undone" if block.forced_rollback else kind
+        return state, UNKNOWN, (how, block.key, len(connection.savepoints))
+
+    def leave(
+        self, exit_as: ExitAs, state: State, raised: Raised | None, frame: Frame, span: nodes.Span
+    ) -> list[State]:
+        """Leave a driver's block, by an exception or not."""
+        how, key, other = exit_as
+        if how == "nothing" or (how != "borrow" and self.database.state_of(key, state).status is Status.CLOSED):
+            return [state]
+        place = frame.module.place(span)
+        if how == "pipeline":
+            return [state.connect(key, replace(self.database.state_of(key, state), pipeline=False))]
+        end = "commit" if raised is None else "rollback"
+        if how == "borrow":
+            if self.database.state_of(key, state).in_transaction:
+                state = self.database.end(key, state, end, _END, place, frame)
+            return self.database.pools.release(other, key, state, frame, span)
+        if how == "connection":
+            return [self._leave_connection(key, end, state, place, frame)]
+        return [self._leave_transaction(how, key, other, end, state, place, frame)]
+
+    def _leave_connection(self, key: Key, end: str, state: State, place: Place, frame: Frame) -> State:
+        connection = self.database.state_of(key, state)
+        driver = drivers.by_name(connection.driver)
+        if connection.in_transaction or connection.status is Status.UNKNOWN:
+            state = self.database.end(key, state, end, _END, place, frame)
+        connection = self.database.state_of(key, state)
+        if driver is not None and driver.block_begins and connection.blocks:
+            connection = replace(connection, autocommit=Autocommit.ON, blocks=connection.blocks - 1)
+        if driver is not None and driver.after_block is AfterBlock.CLOSE and connection.pool is None:
+            return self.database.closed(key, state)
+        return state.connect(key, connection)
+
+    def _leave_transaction(
+        self, how: str, key: Key, depth: int, end: str, state: State, place: Place, frame: Frame
+    ) -> State:
+        kind, _, forced = how.partition(", ")
+        end = "rollback" if forced else end
+        if kind == "savepoint":
+            state = self._leave_savepoint(key, depth, end, state, place, frame)
+        else:
+            state = self.database.end(key, state, end, _END, place, frame)
+        after = self.database.state_of(key, state)
+        after = replace(after, blocks=max(after.blocks - 1, 0))
+        if kind == "unknown":
+            after = replace(change.unknown(after), blocks=after.blocks)
+        return state.connect(key, after)
+
+    def _leave_savepoint(self, key: Key, depth: int, end: str, state: State, place: Place, frame: Frame) -> State:
+        before = self.database.state_of(key, state)
+        after = before
+        if len(before.savepoints) <= depth:
+            return state
+        if end == "rollback" or before.status is Status.ABORTED:
+            end = "rollback"
+            after = change.rollback_to(replace(before, savepoints=before.savepoints[: depth + 1]), None, place)
+            state = state.with_job(state.job.with_undone(after.undone))
+        while len(after.savepoints) > depth:
+            after = change.release(after, None)
+        word = "release" if end == "commit" else "rollback to"
+        state = state.connect(key, after)
+        return self.walker.see(Ended(place, key, word, _END, before, after, frame.symbol), state)

@@ -1,0 +1,470 @@
+"""What expressions come to: each way through one gives a state and a value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from auditor.python import nodes
+from auditor.sql.meaning import hole
+from auditor.timeline import files, values
+from auditor.timeline.invocation import Invocation
+from auditor.timeline.strings import format_percent
+from auditor.timeline.values import (
+    NONE,
+    UNKNOWN,
+    Class,
+    Either,
+    External,
+    Function,
+    Instance,
+    Items,
+    Literal,
+    Mapping,
+    Origin,
+    Pending,
+    Pool,
+    Row,
+    Text,
+    Unknown,
+    Value,
+    either,
+    from_row,
+    join_texts,
+    options_of,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from auditor.timeline.state import Flow, Frame, State
+    from auditor.timeline.walker import Walker
+
+Results = list[tuple["State", Value]]
+
+
+class Evaluator:
+    """Evaluates expressions on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self._dispatch: dict[type, Callable[[Any, State, Frame, Flow], Results]] = {
+            nodes.Name: self._name,
+            nodes.Attribute: self._attribute,
+            nodes.Constant: self._constant,
+            nodes.Text: self._text,
+            nodes.Call: self._call,
+            nodes.Starred: self._inner,
+            nodes.Await: self._await,
+            nodes.Yield: self._yield,
+            nodes.Items: self._items,
+            nodes.Mapping: self._mapping,
+            nodes.Binary: self._binary,
+            nodes.Logic: self._logic,
+            nodes.Not: self._not,
+            nodes.Compare: self._compare,
+            nodes.Conditional: self._conditional,
+            nodes.Subscript: self._subscript,
+            nodes.Lambda: self._lambda,
+            nodes.Comprehension: self._comprehension,
+            nodes.Assigned: self._assigned,
+            nodes.Opaque: self._opaque,
+        }
+
+    def value(self, expression: nodes.Expression, state: State, frame: Frame, flow: Flow) -> Results:
+        """Each way through `expression` from `state`; exceptions go to `flow`."""
+        self.walker.step()
+        return self._dispatch[type(expression)](expression, state, frame, flow)
+
+    def each(
+        self, expressions: Iterable[nodes.Expression], state: State, frame: Frame, flow: Flow
+    ) -> list[tuple[State, tuple[Value, ...]]]:
+        """Several expressions one after the other: each way with the tuple of their values."""
+        ways: list[tuple[State, tuple[Value, ...]]] = [(state, ())]
+        for expression in expressions:
+            ways = [
+                (after, (*got, value))
+                for before, got in ways
+                for after, value in self.value(expression, before, frame, flow)
+            ]
+        return ways
+
+    # Names and constants
+
+    def _name(self, node: nodes.Name, state: State, frame: Frame, flow: Flow) -> Results:
+        if node.id == "__file__":
+            return [(state, files.path(frame.module.file))]
+        if node.id == "__name__":
+            return [(state, Text(frame.module.name))]
+        return [(state, self.walker.names.lookup(node.id, state, frame))]
+
+    def _constant(self, node: nodes.Constant, state: State, frame: Frame, flow: Flow) -> Results:
+        return [(state, Literal(node.value))]
+
+    def _text(self, node: nodes.Text, state: State, frame: Frame, flow: Flow) -> Results:
+        path, template = frame.module.path, node.template
+        if len(node.pieces) == 1 and isinstance(node.pieces[0], str):
+            whole = node.pieces[0]
+            return [(state, Text(whole, (), (Origin(0, len(whole), path, node.span, 0, 0),)))]
+        holes = [piece for piece in node.pieces if not isinstance(piece, str)]
+        results: Results = []
+        for after, filled in self.each(holes, state, frame, flow):
+            waiting = iter(filled)
+            parts = []
+            for index, piece in enumerate(node.pieces):
+                if isinstance(piece, str):
+                    parts.append(Text(piece, (), (Origin(0, len(piece), path, node.span, index, 0),)))
+                else:
+                    value = next(waiting)
+                    parts.append(Text(hole(0), (value,)) if template else text_of(value))
+            joined = join_texts(parts)
+            if template:
+                # What stands in the holes of a template string is kept apart by whoever runs it.
+                joined = Text(joined.value, joined.holes, joined.origins, composed=True)
+            results.append((after, joined))
+        return results
+
+    # Attributes, subscripts, calls
+
+    def _attribute(self, node: nodes.Attribute, state: State, frame: Frame, flow: Flow) -> Results:
+        results: Results = []
+        for after, receiver in self.value(node.value, state, frame, flow):
+            results.extend(self.walker.objects.attribute(receiver, node.name, after, frame, flow, node.span))
+        return results
+
+    def _subscript(self, node: nodes.Subscript, state: State, frame: Frame, flow: Flow) -> Results:
+        return [
+            (after, either([subscript(option, key) for option in options_of(value)]))
+            for after, (value, key) in self.each((node.value, node.key), state, frame, flow)
+        ]
+
+    def _call(self, node: nodes.Call, state: State, frame: Frame, flow: Flow) -> Results:
+        return self.walker.calls.evaluate(node, state, frame, flow)
+
+    def _await(self, node: nodes.Await, state: State, frame: Frame, flow: Flow) -> Results:
+        results: Results = []
+        for after, value in self.value(node.value, state, frame, flow):
+            results.extend(self.walker.calls.awaited(value, Invocation((), (), after, frame, flow, node.span)))
+        return results
+
+    def _yield(self, node: nodes.Yield, state: State, frame: Frame, flow: Flow) -> Results:
+        if node.value is None:
+            return [(after, UNKNOWN) for after in self.walker.yielded(state, NONE, frame, flow, node.span)]
+        results: Results = []
+        for after, value in self.value(node.value, state, frame, flow):
+            if node.delegated:
+                results.extend(self.walker.calls.delegated(value, Invocation((), (), after, frame, flow, node.span)))
+                continue
+            results.extend((then, UNKNOWN) for then in self.walker.yielded(after, value, frame, flow, node.span))
+        return results
+
+    # Collections
+
+    def _items(self, node: nodes.Items, state: State, frame: Frame, flow: Flow) -> Results:
+        results: Results = []
+        for after, got in self.each(node.items, state, frame, flow):
+            items: list[Value] = []
+            is_open = False
+            for item, value in zip(node.items, got, strict=True):
+                if not isinstance(item, nodes.Starred):
+                    items.append(value)
+                elif isinstance(value, Items):
+                    items.extend(value.items)
+                    is_open |= value.open
+                else:
+                    is_open = True
+            results.append((after, Items(node.kind, tuple(items), is_open)))
+        return results
+
+    def _mapping(self, node: nodes.Mapping, state: State, frame: Frame, flow: Flow) -> Results:
+        parts = [part for key, value in node.pairs for part in ((value,) if key is None else (key, value))]
+        results: Results = []
+        for after, got in self.each(parts, state, frame, flow):
+            waiting = iter(got)
+            pairs: list[tuple[Value, Value]] = []
+            is_open = False
+            for key, _ in node.pairs:
+                if key is not None:
+                    pairs.append((next(waiting), next(waiting)))
+                    continue
+                spread = next(waiting)
+                pairs.extend(spread.pairs if isinstance(spread, Mapping) else ())
+                is_open |= spread.open if isinstance(spread, Mapping) else True
+            results.append((after, Mapping(tuple(pairs), is_open)))
+        return results
+
+    def _comprehension(self, node: nodes.Comprehension, state: State, frame: Frame, flow: Flow) -> Results:
+        """Walked once with one element, as a loop that turns; the result is not known but for unrolled constants."""
+        results: Results = []
+        target, iterable, conditions = node.clauses[0]
+        for after, source in self.value(iterable, state, frame, flow):
+            elements = self.walker.elements(source)
+            inner = [self.walker.assign(target, element, after, frame, flow) for element in elements[:16]]
+            collected: list[Value] = []
+            last = after
+            for states in inner:
+                for turn in states:
+                    ways = self._rest(node, 1, turn, frame, flow, conditions)
+                    for then, got in ways:
+                        collected.append(got)
+                        last = then
+            known = (
+                isinstance(source, (Items, Mapping)) and not source.open and not conditions and len(node.clauses) == 1
+            )
+            if node.kind in ("list", "set", "generator") and known and len(collected) == len(elements):
+                results.append((last, Items("list", tuple(collected))))
+            elif node.kind != "dict":
+                results.append((last, Items("list", tuple(collected[:1]), open=True) if collected else UNKNOWN))
+            else:
+                results.append((last, Unknown(row=from_row(source))))
+        return results
+
+    def _rest(
+        self,
+        node: nodes.Comprehension,
+        index: int,
+        state: State,
+        frame: Frame,
+        flow: Flow,
+        conditions: tuple[nodes.Expression, ...],
+    ) -> Results:
+        ways = [after for after, _ in self.each(conditions, state, frame, flow)]
+        for target, iterable, inner in node.clauses[index:]:
+            ways = [
+                then
+                for way in ways
+                for after, source in self.value(iterable, way, frame, flow)
+                for element in self.walker.elements(source)[:1]
+                for then in self.walker.assign(target, element, after, frame, flow)
+            ]
+            ways = [after for way in ways for after, _ in self.each(inner, way, frame, flow)]
+        return [(after, got[-1]) for way in ways for after, got in self.each(node.results, way, frame, flow)]
+
+    # Operators
+
+    def _binary(self, node: nodes.Binary, state: State, frame: Frame, flow: Flow) -> Results:
+        chain: list[nodes.Expression] = []
+        left: nodes.Expression = node
+        # A long concatenation leans to the left: it is walked, not recursed into.
+        while isinstance(left, nodes.Binary) and left.operator == node.operator:
+            chain.append(left.right)
+            left = left.left
+        results: Results = []
+        for after, got in self.each((left, *reversed(chain)), state, frame, flow):
+            value = got[0]
+            for operand in got[1:]:
+                value = self._operated(node.operator, value, operand)
+            results.append((after, value))
+        return results
+
+    def _operated(self, operator: str, left: Value, right: Value) -> Value:
+        options = [_operate(operator, one, other) for one in options_of(left) for other in options_of(right)]
+        return either(options)
+
+    def _logic(self, node: nodes.Logic, state: State, frame: Frame, flow: Flow) -> Results:
+        """`and` and `or` stop early: what is behind the point where they do is not evaluated on that path."""
+        stop = node.operator == "or"
+        results: Results = []
+        going = [state]
+        for index, part in enumerate(node.values):
+            ahead: list[State] = []
+            for before in going:
+                for after, value in self.value(part, before, frame, flow):
+                    if index == len(node.values) - 1:
+                        results.append((after, value))
+                        continue
+                    truth = self.truth(value)
+                    if truth is not (not stop):
+                        stopped = self.walker.assume(part, stop, after, frame)
+                        if stopped is not None:
+                            results.append((stopped, self._narrowed(value, stop)))
+                    if truth is not stop:
+                        goes = self.walker.assume(part, not stop, after, frame)
+                        if goes is not None:
+                            ahead.append(goes)
+            going = ahead
+        return results
+
+    @staticmethod
+    def _narrowed(value: Value, truth: bool) -> Value:
+        """`value`, known to be true (or false)."""
+        if isinstance(value, Either):
+            left = [option for option in value.options if truth_of(option) is not (not truth)]
+            return either(left) if left else UNKNOWN
+        return value
+
+    def _not(self, node: nodes.Not, state: State, frame: Frame, flow: Flow) -> Results:
+        results: Results = []
+        for after, value in self.value(node.value, state, frame, flow):
+            truth = self.truth(value)
+            results.append((after, UNKNOWN if truth is None else Literal(not truth)))
+        return results
+
+    def _compare(self, node: nodes.Compare, state: State, frame: Frame, flow: Flow) -> Results:
+        results: Results = []
+        for after, got in self.each((node.left, *node.rights), state, frame, flow):
+            known: bool | None = True
+            for operator, left, right in zip(node.operators, got, got[1:], strict=False):
+                answer = compare(operator, left, right)
+                known = (
+                    False if answer is False or known is False else None if answer is None or known is None else True
+                )
+            results.append((after, UNKNOWN if known is None else Literal(known)))
+        return results
+
+    def _conditional(self, node: nodes.Conditional, state: State, frame: Frame, flow: Flow) -> Results:
+        results: Results = []
+        for after, test in self.value(node.test, state, frame, flow):
+            truth = self.truth(test)
+            for way, branch in ((True, node.body), (False, node.orelse)):
+                if truth is not None and truth is not way:
+                    continue
+                assumed = self.walker.assume(node.test, way, after, frame)
+                if assumed is not None:
+                    results.extend(self.value(branch, assumed, frame, flow))
+        return results
+
+    # Others
+
+    def _lambda(self, node: nodes.Lambda, state: State, frame: Frame, flow: Flow) -> Results:
+        prefix = f"{frame.symbol}.<locals>." if frame.function else ""
+        info = frame.module.function(node.function, f"{prefix}<lambda>", nested=True)
+        return [(state, self.walker.names.close(info, frame))]
+
+    def _assigned(self, node: nodes.Assigned, state: State, frame: Frame, flow: Flow) -> Results:
+        return [
+            (then, value)
+            for after, value in self.value(node.value, state, frame, flow)
+            for then in self.walker.assign(node.target, value, after, frame, flow)
+        ]
+
+    def _inner(self, node: nodes.Starred, state: State, frame: Frame, flow: Flow) -> Results:
+        return self.value(node.value, state, frame, flow)
+
+    def _opaque(self, node: nodes.Opaque, state: State, frame: Frame, flow: Flow) -> Results:
+        return [
+            (after, Unknown(row=any(from_row(value) for value in got)))
+            for after, got in self.each(node.parts, state, frame, flow)
+        ]
+
+    def truth(self, value: Value) -> bool | None:
+        """Whether a value is true in a condition, or None when it can be either."""
+        return truth_of(value)
+
+
+def truth_of(value: Value) -> bool | None:
+    """Whether a value is true in a condition, or None when it can be either."""
+    if isinstance(value, Literal):
+        return bool(value.value)
+    if isinstance(value, Text):
+        return (
+            None if value.holes and value.value.strip() == value.value and len(value.value) < 4 else bool(value.value)
+        )
+    if isinstance(value, (Items, Mapping)):
+        length = len(value.items) if isinstance(value, Items) else len(value.pairs)
+        return True if length else (None if value.open else False)
+    if isinstance(value, _TRUE):
+        return True
+    if isinstance(value, External) and value.name.startswith("builtins."):
+        return True
+    if isinstance(value, Either):
+        answers = {truth_of(option) for option in value.options}
+        return answers.pop() if len(answers) == 1 else None
+    return None
+
+
+def compare(operator: str, left: Value, right: Value) -> bool | None:
+    """The outcome of a comparison of two values, or None when it is not known."""
+    if operator in ("is", "==", "is not", "!="):
+        same = _same(left, right)
+        return None if same is None else same is (operator in ("is", "=="))
+    if operator in ("in", "not in") and isinstance(right, (Items, Mapping)) and not right.open:
+        inside = [
+            _same(left, item) for item in (right.items if isinstance(right, Items) else [k for k, _ in right.pairs])
+        ]
+        if True in inside:
+            return operator == "in"
+        return None if None in inside else operator == "not in"
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        return _ordered(operator, left.value, right.value)
+    return None
+
+
+def _ordered(operator: str, left: object, right: object) -> bool | None:
+    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+        return None
+    answers = {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}
+    return answers.get(operator)
+
+
+#: Values that are true in any condition.
+_TRUE = (Function, Class, Instance, Pool, values.Connection, values.Cursor, Pending, values.Module, values.Raised)
+#: Values that are something, so never None, and never equal to a plain literal.
+_SOMETHING = (*_TRUE, Text, Items, Mapping, External)
+
+
+def _same(left: Value, right: Value) -> bool | None:
+    if isinstance(left, Either) or isinstance(right, Either):
+        answers = {_same(one, other) for one in options_of(left) for other in options_of(right)}
+        return answers.pop() if len(answers) == 1 else None
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        return left.value == right.value
+    if isinstance(left, Text) and isinstance(right, Text) and not left.holes and not right.holes:
+        return left.value == right.value
+    if isinstance(left, External) and isinstance(right, External):
+        # Members of one enumeration are told apart by name: TransactionStatus.IDLE and TransactionStatus.INTRANS.
+        one, other = left.name.split("."), right.name.split(".")
+        return one[-1] == other[-1] if one[-2:-1] == other[-2:-1] else None
+    if (isinstance(left, _SOMETHING) and right == NONE) or (isinstance(right, _SOMETHING) and left == NONE):
+        return False
+    if isinstance(left, (Class, Instance, Function)) and left == right:
+        return True
+    return None
+
+
+def _operate(operator: str, left: Value, right: Value) -> Value:
+    if isinstance(left, Text):
+        if operator == "+":
+            return join_texts([left, text_of(right)])
+        if operator == "%":
+            return format_percent(left, right)
+        if operator == "*" and isinstance(right, Literal) and isinstance(right.value, int) and right.value <= 64:
+            return join_texts([left] * max(right.value, 0))
+    if isinstance(right, Text) and operator == "+" and isinstance(left, (Unknown, values.Made)):
+        return join_texts([text_of(left), right])
+    if operator == "/":
+        joined = files.divided(left, right)
+        if joined is not None:
+            return joined
+    if isinstance(left, Items) and isinstance(right, Items) and operator == "+":
+        return Items(left.kind, (*left.items, *right.items), left.open or right.open)
+    if isinstance(left, Mapping) and isinstance(right, Mapping) and operator == "|":
+        return Mapping((*left.pairs, *right.pairs), left.open or right.open)
+    if isinstance(left, Literal) and isinstance(right, Literal) and operator in ("+", "-"):
+        one, other = left.value, right.value
+        if isinstance(one, int) and isinstance(other, int):
+            return Literal(one + other if operator == "+" else one - other)
+    return Unknown(row=from_row(left) or from_row(right))
+
+
+def subscript(value: Value, key: Value) -> Value:
+    """`value[key]`; an unknown key of a known collection gives any of its values."""
+    if isinstance(value, Items):
+        if isinstance(key, Literal) and isinstance(key.value, int) and not value.open:
+            index = key.value
+            return value.items[index] if -len(value.items) <= index < len(value.items) else UNKNOWN
+        if isinstance(key, Literal) and isinstance(key.value, int) and 0 <= key.value < len(value.items):
+            return value.items[key.value]
+        return either(list(value.items)) if value.items else UNKNOWN
+    if isinstance(value, Mapping):
+        known = value.get(key)
+        if known is not None:
+            return known
+        if not isinstance(key, (Text, Literal)) or (isinstance(key, Text) and key.holes):
+            return either([item for _, item in value.pairs]) if value.pairs else UNKNOWN
+        return UNKNOWN
+    if isinstance(value, External):
+        return External(value.name)  # Annotated[...], list[int]: the class itself
+    if isinstance(value, Row) and value.many:
+        return Row(value.key)
+    return Unknown(row=from_row(value))

@@ -1,0 +1,237 @@
+"""Loops: the second turn is the next job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from auditor.program.relevance import is_sql
+from auditor.timeline.invocation import Invocation
+from auditor.timeline.state import Flow, Frame, State, merge
+from auditor.timeline.values import (
+    UNKNOWN,
+    Bound,
+    Class,
+    Connection,
+    Cursor,
+    Function,
+    Instance,
+    Items,
+    Made,
+    Mapping,
+    Pending,
+    Pool,
+    Row,
+    Text,
+    Value,
+    either,
+    from_row,
+    options_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from auditor.python import nodes
+    from auditor.timeline.walker import Walker
+
+#: Turns of a loop that are walked when it does not come to rest before.
+TURNS = 3
+#: A loop over statements or functions is walked for each of them, up to so many.
+UNROLLED = 32
+
+
+class Loops:
+    """Walks loops on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+
+    def while_(self, node: nodes.While, state: State, frame: Frame, flow: Flow) -> list[State]:
+        exits: list[State] = []
+
+        def turn(start: State, out: Flow) -> list[State]:
+            going: list[State] = []
+            for after, value in self.walker.evaluate(node.test, start, frame, flow):
+                truth = self.walker.evaluator.truth(value)
+                stop = self.walker.assume(node.test, False, after, frame) if truth is not True else None
+                go = self.walker.assume(node.test, True, after, frame) if truth is not False else None
+                if stop is not None:
+                    done.append(stop)
+                if go is not None:
+                    going.append(go)
+            return self.walker.block(node.body, merge(going), frame, out)
+
+        done: list[State] = []
+        left = self._until_rest([state], turn, frame, flow, exits, node.span, over_jobs=False)
+        # What still turns when the turns are up may stop at the next test.
+        done.extend(after for last in left for after in self._stopping(node, last, frame))
+        done = self.walker.block(node.orelse, merge(done), frame, flow)
+        return merge([*done, *exits])
+
+    def _stopping(self, node: nodes.While, state: State, frame: Frame) -> list[State]:
+        stops = []
+        for after, value in self.walker.evaluate(node.test, state, frame, Flow()):
+            stop = self.walker.assume(node.test, False, after, frame)
+            if self.walker.evaluator.truth(value) is not True and stop is not None:
+                stops.append(stop)
+        return stops
+
+    def for_(self, node: nodes.For, state: State, frame: Frame, flow: Flow) -> list[State]:
+        states: list[State] = []
+        for after, iterable in self.walker.evaluate(node.iterable, state, frame, flow):
+            for option in options_of(iterable):
+                states.extend(self._over(node, option, after, frame, flow))
+        return merge(states)
+
+    def _over(self, node: nodes.For, source: Value, state: State, frame: Frame, flow: Flow) -> list[State]:
+        if isinstance(source, Pending) and source.function.info.node.is_generator:
+            return self._over_generator(node, source, state, frame, flow)
+        if isinstance(source, Cursor):
+            key = source.connection
+            claimed = self.walker.database.state_of(key, state).fetches_claim
+            source = Row(key, many=True) if claimed else UNKNOWN
+        known = isinstance(source, (Items, Mapping)) and not source.open
+        exits: list[State] = []
+        elements = self.walker.elements(source)
+        if known and isinstance(source, Items) and not source.items:
+            return self.walker.block(node.orelse, [state], frame, flow)
+        if known and len(elements) <= UNROLLED and any(_is_told_apart(element) for element in elements):
+            states = [state]
+            for element in elements:
+                states = self._once(node, element, states, frame, flow, exits, over_jobs=False)
+            return merge([*self.walker.block(node.orelse, states, frame, flow), *exits])
+        element = either(elements)
+
+        def turn(start: State, out: Flow) -> list[State]:
+            return self.walker.block(node.body, self.walker.assign(node.target, element, start, frame, out), frame, out)
+
+        over_jobs = from_row(source)
+        # A loop over no jobs at all has claimed none.
+        empty = self.walker.database.no_job(state, source.key) if isinstance(source, Row) else state
+        seen: list[State] = []
+        self._until_rest([state], turn, frame, flow, exits, node.span, over_jobs, seen)
+        ends = merge([empty, *seen])
+        return merge([*self.walker.block(node.orelse, ends, frame, flow), *exits])
+
+    def _once(
+        self,
+        node: nodes.For,
+        element: Value,
+        states: list[State],
+        frame: Frame,
+        flow: Flow,
+        exits: list[State],
+        over_jobs: bool,
+    ) -> list[State]:
+        """One turn with one known element, from each state."""
+        ends: list[State] = []
+        for start in states:
+            out = Flow()
+            bound = self.walker.assign(node.target, element, start, frame, out)
+            after = [*self.walker.block(node.body, bound, frame, out), *out.continues]
+            ends.extend(self.turn_over(start, end, frame, node.span, over_jobs) for end in after)
+            self._leave(out, flow, exits)
+        return merge(ends)
+
+    def _until_rest(
+        self,
+        start: list[State],
+        turn: Callable[[State, Flow], list[State]],
+        frame: Frame,
+        flow: Flow,
+        exits: list[State],
+        span: nodes.Span,
+        over_jobs: bool,
+        ends: list[State] | None = None,
+    ) -> list[State]:
+        """Turn until no new state comes up; the states that still turned when the turns were up.
+
+        `exits` gets the states that broke out, `ends` those at the end of any turn.
+        """
+        seen = list(start)
+        frontier = list(start)
+        for _ in range(TURNS):
+            fresh: list[State] = []
+            for state in frontier:
+                out = Flow()
+                after = [*turn(state, out), *out.continues]
+                fresh.extend(self.turn_over(state, end, frame, span, over_jobs) for end in after)
+                self._leave(out, flow, exits)
+            fresh = merge(fresh)
+            if ends is not None:
+                ends.extend(fresh)
+            frontier = [state for state in fresh if not any(state == known for known in seen)]
+            seen.extend(frontier)
+            if not frontier:
+                return []
+        return frontier
+
+    @staticmethod
+    def _leave(out: Flow, flow: Flow, exits: list[State]) -> None:
+        flow.raises.extend(out.raises)
+        flow.returns.extend(out.returns)
+        exits.extend(out.breaks)
+
+    def _over_generator(self, node: nodes.For, source: Pending, state: State, frame: Frame, flow: Flow) -> list[State]:
+        """A loop over a generator of the project: its body runs at the generator's yields."""
+        key = self.walker.keys.of("loop", frame.key, node.span)
+
+        def on_yield(at: State, value: Value, out: Flow) -> list[State]:
+            body = Flow()
+            bound = self.walker.assign(node.target, value, at, frame, body)
+            after = [*self.walker.block(node.body, bound, frame, body), *body.continues]
+            out.raises.extend(body.raises)
+            # Whoever leaves the loop closes the generator: its blocks see an exception.
+            leaving = self.walker.raised("exit", None, node.span, frame)
+            for end in body.breaks:
+                out.raises.append((end.bind(key, "left", Text("break")), leaving))
+            for end, result in body.returns:
+                out.raises.append((end.bind(key, "left", Text("return")).bind(key, "value", result), leaving))
+            return merge([self.turn_over(at, end, frame, node.span, from_row(value)) for end in after])
+
+        inner = Flow()
+        ends = [
+            after
+            for after, _ in self.walker.calls.pending(
+                source, Invocation((), (), state, frame, inner, node.span), on_yield
+            )
+        ]
+        exits: list[State] = []
+        for after, raised in inner.raises:
+            left = after.store.get((key, "left"))
+            if left is None or raised.kind != "exit":
+                flow.raises.append((after.unbind(key), raised))
+            elif left == Text("break"):
+                exits.append(after.unbind(key))
+            else:
+                flow.returns.append((after.unbind(key), after.store.get((key, "value"), UNKNOWN)))
+        return merge([*self.walker.block(node.orelse, merge(ends), frame, flow), *exits])
+
+    # Between two turns
+
+    def turn_over(self, before: State, after: State, frame: Frame, span: nodes.Span, over_jobs: bool) -> State:
+        """The end of a turn: the job it was about is over, and what it left on its connections is inherited."""
+        if after.job.claims and (after.job.claims != before.job.claims or over_jobs):
+            after = self.walker.database.job_ends(after, frame.module.place(span), frame.symbol)
+        after = after.with_job(before.job)
+        for key, connection in after.connections.items():
+            known = before.connections.get(key)
+            if known is None:
+                continue
+            settings = tuple(
+                setting.aged(next((old for old in known.settings if old.name == setting.name), None))
+                for setting in connection.settings
+            )
+            if settings != connection.settings:
+                after = after.connect(key, replace(connection, settings=settings))
+        return after
+
+
+def _is_told_apart(value: Value) -> bool:
+    """Whether it matters which element of a collection a turn is about: a statement, a function, an object."""
+    if isinstance(value, Items):
+        return any(_is_told_apart(item) for item in value.items)
+    if isinstance(value, Text):
+        return is_sql(value.value)
+    return isinstance(value, (Function, Class, Instance, Bound, Connection, Pool, Made))

@@ -1,0 +1,294 @@
+"""What names mean: variables of activations, globals of modules, imports, definitions and their decorators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from auditor.python import nodes
+from auditor.timeline.invocation import Invocation
+from auditor.timeline.state import Flow, Frame, State, merge
+from auditor.timeline.values import (
+    NONE,
+    UNKNOWN,
+    Class,
+    External,
+    Function,
+    Imported,
+    Key,
+    Module,
+    Unknown,
+    Value,
+    either,
+)
+
+if TYPE_CHECKING:
+    from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
+    from auditor.timeline.walker import Walker
+
+
+class Names:
+    """Looks names up. A module's top level is walked when something of it is first asked for, and only once."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self._globals: dict[tuple[Key, str], Value] = {}
+        self._ready: set[ModuleInfo] = set()
+        self._declaring: set[tuple[object, str]] = set()
+        self._declared: dict[tuple[object, str], Value] = {}
+        self._stars: dict[Key, list[tuple[str, ModuleInfo | None]]] = {}
+        #: What modules leave behind when they have been loaded: connections kept at their top level.
+        self.base = State()
+
+    # Modules
+
+    def module_key(self, module: ModuleInfo) -> Key:
+        return self.walker.keys.of("module", module)
+
+    def load(self, module: ModuleInfo) -> None:
+        """Walk a module's top level, unless that has been done or is being done."""
+        if module in self._ready:
+            return
+        self._ready.add(module)
+        frame = self.module_frame(module)
+        flow = Flow()
+        with self.walker.as_root(module.name):
+            ends = self.walker.block(module.facts.module.body, [State(connections=self.base.connections)], frame, flow)
+        # A module that always raises is never there; what it bound before is what its importers may see.
+        ends = ends or [state for state, _ in flow.raises]
+        for state in ends[:1]:
+            self.keep(State({}, state.connections))
+        for owner_name in {key for state in ends for key in state.store}:
+            values = [state.store[owner_name] for state in ends if owner_name in state.store]
+            self._globals[owner_name] = either(values)
+
+    def module_frame(self, module: ModuleInfo) -> Frame:
+        key = self.module_key(module)
+        return Frame(key, module, scopes=(key,))
+
+    def member(self, module: ModuleInfo, name: str) -> Value | None:
+        """What a module has under a name, or None."""
+        self.load(module)
+        key = self.module_key(module)
+        value = self._globals.get((key, name))
+        if value is None:
+            value = self._not_yet(module, name)
+        if value is None:
+            value = self._from_stars(key, name)
+        if isinstance(value, Imported):
+            value = self._resolve(value)
+        if value in (None, NONE, UNKNOWN):
+            declared = self.declared_global(module, name)
+            if declared is not None:
+                # Set when the program starts, by a function: until then it is what the top level says.
+                value = declared
+        return value
+
+    def _not_yet(self, module: ModuleInfo, name: str) -> Value | None:
+        """A name of a module that is being loaded: a definition further down is as good as there."""
+        for node in module.bound.get(name, ()):
+            if isinstance(node, nodes.Function):
+                return Function(module.function(node, node.name), self.module_key(module))
+            if isinstance(node, nodes.Class):
+                return Class(module.class_(node, node.name))
+        submodule = self.walker.program.module(f"{module.name}.{name}", module.file) if module.package else None
+        return Module(submodule) if submodule else None
+
+    def _from_stars(self, key: Key, name: str) -> Value | None:
+        for library, module in self._stars.get(key, ()):
+            if module is not None and not name.startswith("_"):
+                value = self.member(module, name)
+                if value is not None:
+                    return value
+            elif library in _STAR_LIBRARIES:
+                return External(f"{library}.{name}")
+        return None
+
+    def _resolve(self, imported: Imported) -> Value:
+        mark = (imported.module, f"<import {imported.attribute}>")
+        if mark in self._declaring:
+            return UNKNOWN
+        self._declaring.add(mark)
+        value = self.member(imported.module, imported.attribute)
+        self._declaring.discard(mark)
+        return UNKNOWN if value is None else value
+
+    # Lookup
+
+    def lookup(self, name: str, state: State, frame: Frame) -> Value:
+        """The value of a name where `frame` sees it."""
+        for scope in frame.scopes:
+            value = state.store.get((scope, name))
+            if value is None and scope != self.module_key(frame.module):
+                # A variable of a function that ran while its module was loaded: what a decorator closed over.
+                value = self._globals.get((scope, name))
+            if value is None:
+                continue
+            if isinstance(value, Imported):
+                return self._resolve(value)
+            if value in (NONE, UNKNOWN) and scope == self.module_key(frame.module):
+                declared = self.declared_global(frame.module, name)
+                return declared if value == UNKNOWN and declared is not None else value
+            return value
+        value = self.member(frame.module, name)
+        if value is not None:
+            return value
+        return External(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
+
+    def holder_of(self, name: str, state: State, frame: Frame) -> Key | None:
+        """The activation or module that a visible name belongs to, or None when it is not a variable."""
+        for scope in frame.scopes:
+            if (scope, name) in state.store or (scope, name) in self._globals:
+                return scope
+        key = self.module_key(frame.module)
+        return key if (key, name) in self._globals else None
+
+    def owner_of(self, name: str, frame: Frame) -> Key:
+        """Where an assignment to the name puts it."""
+        if name in frame.globals:
+            return self.module_key(frame.module)
+        if name in frame.nonlocals and len(frame.scopes) > 1:
+            return frame.scopes[1]
+        return frame.key
+
+    def base_attribute(self, owner: Key, name: str) -> Value | None:
+        """An attribute that an object was given while the modules were loaded."""
+        return self._globals.get((owner, name))
+
+    def keep(self, state: State) -> None:
+        """What was set up outside any job is there for every job: variables, attributes, connections."""
+        self._globals.update(state.store)
+        self.base = State({}, {**self.base.connections, **state.connections})
+
+    def remember(self, owner: Key, name: str, value: Value) -> None:
+        """A registry that grows while modules load is seen by everybody afterwards."""
+        if (owner, name) in self._globals:
+            self._globals[(owner, name)] = value
+
+    # Declarations: what a name is to hold once the program has started
+
+    def declared_global(self, module: ModuleInfo, name: str) -> Value | None:
+        """What functions assign to a global of their module, or what its annotation says it is."""
+        mark = (module, name)
+        if mark in self._declared:
+            return self._declared[mark]
+        if mark in self._declaring:
+            return None
+        self._declaring.add(mark)
+        found: list[Value] = []
+        for function, expression in module.global_assignments.get(name, ()):
+            found.extend(self.walker.calls.evaluate_in(function, expression))
+        value = either([option for option in found if option not in (NONE, UNKNOWN)] or [UNKNOWN])
+        if value == UNKNOWN:
+            for node in module.bound.get(name, ()):
+                if isinstance(node, nodes.Assign) and node.annotation is not None:
+                    frame = self.module_frame(module)
+                    key = self.walker.keys.of("annotated", frame.key, name)
+                    value = self.walker.objects.typed(node.annotation, frame, key)
+        self._declaring.discard(mark)
+        self._declared[mark] = value
+        return None if value == UNKNOWN else value
+
+    # Definitions
+
+    def close(self, info: FunctionInfo, frame: Frame) -> Function:
+        """A function value that sees the variables of `frame`."""
+        self.walker.calls.scopes_of[info, frame.key] = frame.scopes
+        return Function(info, frame.key)
+
+    def define_function(self, node: nodes.Function, state: State, frame: Frame, flow: Flow) -> list[State]:
+        prefix = f"{frame.symbol}.<locals>." if frame.function else ""
+        info = frame.module.function(node, prefix + node.name, nested=frame.function is not None)
+        owner = self.owner_of(node.name, frame)
+        ways: list[tuple[State, Value]] = [(state, self.close(info, frame))]
+        for decorator in reversed(node.decorators):
+            ways = [
+                result for before, value in ways for result in self._decorated(decorator, value, before, frame, flow)
+            ]
+        return merge([after.bind(owner, node.name, value) for after, value in ways])
+
+    def _decorated(
+        self, decorator: nodes.Expression, value: Value, state: State, frame: Frame, flow: Flow
+    ) -> list[tuple[State, Value]]:
+        """`@decorator` over a function or class: what the name is bound to then."""
+        results: list[tuple[State, Value]] = []
+        for after, applied in self.walker.evaluate(decorator, state, frame, flow):
+            call = Invocation((), (), after, frame, flow, decorator.span)
+            results.extend(self.walker.calls.decorate(applied, value, call))
+        return results
+
+    def define_class(self, node: nodes.Class, state: State, frame: Frame, flow: Flow) -> list[State]:
+        info = frame.module.class_(node, f"{frame.symbol}.<locals>.{node.name}" if frame.function else node.name)
+        state = state.bind(self.owner_of(node.name, frame), node.name, Class(info))
+        for decorator in reversed(node.decorators):
+            # A class decorator registers or fills in; what it returns is taken to be the class.
+            ways = self._decorated(decorator, Class(info), state, frame, flow)
+            state = ways[0][0] if ways else state
+        for part in node.body:
+            if isinstance(part, nodes.Function):
+                state = self._register_method(part, info, state, frame, flow)
+        return [state]
+
+    def _register_method(self, node: nodes.Function, owner: ClassInfo, state: State, frame: Frame, flow: Flow) -> State:
+        """Decorators of methods that register them somewhere run when the class is made."""
+        for decorator in node.decorators:
+            if isinstance(decorator, nodes.Call):
+                info = frame.module.function(node, f"{owner.qualname}.{node.name}", owner)
+                ways = self._decorated(decorator, self.close(info, frame), state, frame, flow)
+                state = ways[0][0] if ways else state
+        return state
+
+    # Imports
+
+    def bind_import(self, node: nodes.Import, state: State, frame: Frame, flow: Flow) -> list[State]:
+        owner = self.owner_of(node.name, frame)
+        if node.attribute == "*":
+            name = self._absolute(node.module, node.level, frame.module)
+            module = self.walker.program.module(name, frame.module.file)
+            self._stars.setdefault(self.module_key(frame.module), []).append((name, module))
+            return [state]
+        return [state.bind(owner, node.name, self.imported(node, frame.module))]
+
+    def imported(self, node: nodes.Import, into: ModuleInfo) -> Value:
+        """What an import statement binds its name to."""
+        program = self.walker.program
+        if node.attribute is None:
+            module = program.module(node.module, into.file)
+            return Module(module) if module else External(node.module)
+        name = self._absolute(node.module, node.level, into)
+        module = program.module(name, into.file)
+        if module is not None:
+            if module.bound.get(node.attribute) or not module.package:
+                return Imported(module, node.attribute)
+            submodule = program.module(f"{name}.{node.attribute}", into.file)
+            return Module(submodule) if submodule else Imported(module, node.attribute)
+        submodule = program.module(f"{name}.{node.attribute}" if name else node.attribute, into.file)
+        if submodule is not None:
+            return Module(submodule)
+        return External(f"{name}.{node.attribute}") if not node.level else Unknown()
+
+    @staticmethod
+    def _absolute(module: str, level: int, into: ModuleInfo) -> str:
+        """The absolute name of a relative import."""
+        if not level:
+            return module
+        parts = into.name.split(".")
+        base = parts[: len(parts) - level + (1 if into.package else 0)]
+        return ".".join([*base, module] if module else base)
+
+
+#: Libraries that are imported with a star and that the drivers' tables know.
+_STAR_LIBRARIES = frozenset({"psycopg", "psycopg2", "psycopg_pool", "psycopg2.pool", "psycopg2.extensions"})
+
+_BUILTINS = frozenset(
+    {
+        "Exception", "BaseException", "ValueError", "TypeError", "KeyError", "IndexError", "RuntimeError", "OSError",
+        "LookupError", "AttributeError", "NotImplementedError", "StopIteration", "ConnectionError", "TimeoutError",
+        "ArithmeticError", "ZeroDivisionError", "AssertionError", "KeyboardInterrupt", "SystemExit", "GeneratorExit",
+        "StopAsyncIteration", "PermissionError", "FileNotFoundError", "InterruptedError", "ExceptionGroup",
+        "str", "int", "float", "bool", "bytes", "list", "tuple", "dict", "set", "frozenset", "object", "type", "super",
+        "len", "print", "repr", "getattr", "setattr", "hasattr", "isinstance", "issubclass", "callable", "iter", "next",
+        "range", "enumerate", "zip", "map", "filter", "sorted", "reversed", "sum", "min", "max", "any", "all", "abs",
+        "open", "vars", "id", "hash", "round", "format", "anext", "aiter", "exit", "quit", "input", "divmod", "chr", "ord",
+        "staticmethod", "classmethod", "property",
+    }
+)  # fmt: skip

@@ -1,0 +1,390 @@
+"""Attributes: of instances and classes of the project, of modules, of library objects, of drivers' things."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from auditor import drivers
+from auditor.python import nodes
+from auditor.timeline.invocation import Invocation
+from auditor.timeline.state import Flow, Frame, State, merge
+from auditor.timeline.values import (
+    NONE,
+    UNKNOWN,
+    Bound,
+    Class,
+    Connection,
+    Cursor,
+    Either,
+    External,
+    Function,
+    Instance,
+    Key,
+    Made,
+    Module,
+    Pool,
+    Super,
+    Text,
+    Value,
+    either,
+    options_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from auditor.drivers import Thing
+    from auditor.program.code import ClassInfo
+    from auditor.timeline.evaluate import Results
+    from auditor.timeline.walker import Walker
+
+#: Generic types that say nothing of what they hold.
+_WRAPPERS = ("Optional", "Annotated", "Final", "ClassVar", "Union", "Type", "type", "Required", "NotRequired")
+_CONTEXTS = (
+    "Iterator",
+    "AsyncIterator",
+    "Generator",
+    "AsyncGenerator",
+    "Iterable",
+    "AsyncIterable",
+    "Sequence",
+    "list",
+    "List",
+)
+
+#: Types whose values cannot break out of quotes they are put between.
+_PLAIN = frozenset({"builtins.int", "builtins.float", "builtins.bool", "uuid.UUID", "decimal.Decimal"})
+
+
+class Objects:
+    """Reads and sets attributes on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self._typed: dict[Key, bool] = {}
+        self._class_values: dict[tuple[ClassInfo, str], Value | None] = {}
+        self._declared: dict[tuple[ClassInfo, str], Value] = {}
+        self._busy: set[tuple[object, str]] = set()
+
+    # Reading
+
+    def attribute(
+        self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span
+    ) -> Results:
+        """`receiver.name`, a property being called."""
+        if isinstance(receiver, Either):
+            return [
+                result
+                for option in receiver.options
+                if option != NONE
+                for result in self.attribute(option, name, state, frame, flow, span)
+            ]
+        if isinstance(receiver, (Instance, Class, Super)):
+            return self._member(receiver, name, state, frame, flow, span)
+        if isinstance(receiver, Module):
+            value = self.walker.names.member(receiver.module, name)
+            return [(state, UNKNOWN if value is None else value)]
+        if isinstance(receiver, External):
+            return [(state, External(f"{receiver.name}.{name}"))]
+        if isinstance(receiver, (Connection, Cursor, Pool)):
+            known = self.walker.database.attribute(receiver, name, state)
+            return [(state, Bound(receiver, name) if known is None else known)]
+        if isinstance(receiver, Function) and name in ("__wrapped__", "func"):
+            return [(state, receiver)]
+        if isinstance(receiver, Made):
+            return [(state, self.walker.library.attribute(receiver, name, state))]
+        if name == "transaction_status" and isinstance(receiver, Bound) and isinstance(receiver.receiver, Connection):
+            return [(state, self.walker.database.transaction_status(receiver.receiver.key, state))]
+        if isinstance(receiver, Text) and name in ("value", "name"):
+            return [(state, receiver)]  # a member of an enumeration stands for its value
+        return [(state, Bound(receiver, name))]
+
+    def _member(self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span) -> Results:
+        if isinstance(receiver, Instance):
+            kept = self.kept(receiver, name, state)
+            if kept is not None:
+                return [(state, kept)]
+        if name == "__class__" and isinstance(receiver, Instance):
+            return [(state, Class(receiver.info))]
+        member = self.class_member(receiver, name)
+        if isinstance(member, Function):
+            return self._method(receiver, member, state, frame, flow, span)
+        if member is not None:
+            return [(state, self._enum_member(receiver, name, member))]
+        if isinstance(receiver, Instance):
+            declared = self.declared(receiver.info, name)
+            if declared is not None:
+                return [(state, declared)]
+            driver_thing = self._library_base(receiver.info)
+            if driver_thing is not None:
+                return [(state, Bound(UNKNOWN, name))]
+        if name in ("name", "value"):
+            return [(state, UNKNOWN)]
+        return [(state, Bound(receiver, name) if isinstance(receiver, (Instance, Super)) else UNKNOWN)]
+
+    def kept(self, receiver: Instance, name: str, state: State) -> Value | None:
+        """An attribute that was set on this very object."""
+        value = state.store.get((receiver.key, name))
+        if value is None:
+            value = self.walker.names.base_attribute(receiver.key, name)
+        if value in (NONE, UNKNOWN):
+            declared = self.declared(receiver.info, name)
+            return value if declared is None or (value == NONE and declared == UNKNOWN) else declared
+        return value
+
+    def _method(
+        self, receiver: Value, member: Function, state: State, frame: Frame, flow: Flow, span: nodes.Span
+    ) -> Results:
+        info = member.info
+        if info.is_static:
+            return [(state, member)]
+        instance = receiver.instance if isinstance(receiver, Super) else receiver
+        if info.is_classmethod:
+            instance = Class(instance.info) if isinstance(instance, Instance) else instance
+        elif isinstance(instance, Class) and not isinstance(receiver, Super):
+            return [(state, member)]
+        bound = Function(info, member.frame, bound=instance, manager=info.is_manager)
+        if info.is_property:
+            return self.walker.calls.apply(bound, Invocation((), (), state, frame, flow, span))
+        return [(state, bound)]
+
+    # Classes
+
+    def lineage(self, info: ClassInfo) -> Iterator[ClassInfo]:
+        """A class of the project and those it is derived from, nearest first."""
+        seen: set[ClassInfo] = set()
+        waiting = [info]
+        while waiting:
+            current = waiting.pop(0)
+            if current in seen:
+                continue
+            seen.add(current)
+            yield current
+            waiting.extend(base.info for base in self.bases(current) if isinstance(base, Class))
+
+    def bases(self, info: ClassInfo) -> list[Value]:
+        """What a class is derived from: classes of the project and of libraries."""
+        frame = self.walker.names.module_frame(info.module)
+        found = []
+        for base in info.node.bases:
+            target = base.value if isinstance(base, nodes.Subscript) else base
+            found.append(self.constant(target, frame))
+        return found
+
+    def constant(self, expression: nodes.Expression, frame: Frame) -> Value:
+        """A dotted name, looked up without running anything."""
+        if isinstance(expression, nodes.Name):
+            return self.walker.names.lookup(expression.id, State(), frame)
+        if isinstance(expression, nodes.Attribute):
+            value = self.constant(expression.value, frame)
+            if isinstance(value, External):
+                return External(f"{value.name}.{expression.name}")
+            if isinstance(value, Module):
+                return self.walker.names.member(value.module, expression.name) or UNKNOWN
+            if isinstance(value, Class):
+                return self.class_member(value, expression.name) or UNKNOWN
+        return UNKNOWN
+
+    def library_names(self, info: ClassInfo) -> frozenset[str]:
+        """The dotted names of the library classes that a class is derived from, near or far."""
+        return frozenset(
+            base.name for cls in self.lineage(info) for base in self.bases(cls) if isinstance(base, External)
+        )
+
+    def _library_base(self, info: ClassInfo) -> tuple[drivers.Driver, Thing] | None:
+        return next((known for name in sorted(self.library_names(info)) if (known := drivers.typed_as(name))), None)
+
+    def class_member(self, receiver: Value, name: str) -> Value | None:
+        """What the class of `receiver`, or the first of its bases to have it, binds to a name."""
+        if isinstance(receiver, Super):
+            instance = receiver.instance
+            start = instance.info if isinstance(instance, (Instance, Class)) else receiver.after
+            lineage = list(self.lineage(start))
+            after = lineage.index(receiver.after) + 1 if receiver.after in lineage else 1
+            lineage = lineage[after:]
+        elif isinstance(receiver, (Instance, Class)):
+            lineage = list(self.lineage(receiver.info))
+        else:
+            return None
+        for cls in lineage:
+            if name in cls.members:
+                return self._class_value(cls, name)
+        return None
+
+    def _class_value(self, cls: ClassInfo, name: str) -> Value | None:
+        mark = (cls, name)
+        if mark in self._class_values:
+            return self._class_values[mark]
+        self._class_values[mark] = None  # a class attribute that is defined through itself
+        member = cls.members[name]
+        frame = self.walker.names.module_frame(cls.module)
+        value: Value | None = None
+        if isinstance(member, nodes.Function):
+            info = cls.method(name)
+            value = self.walker.names.close(info, frame) if info else None
+        elif isinstance(member, nodes.Class):
+            value = Class(cls.module.class_(member, f"{cls.qualname}.{member.name}"))
+        elif isinstance(member, nodes.Assign) and member.value is not None:
+            value = self._class_assignment(cls, member, frame)
+        self._class_values[mark] = value
+        return value
+
+    def _class_assignment(self, cls: ClassInfo, member: nodes.Assign, frame: Frame) -> Value | None:
+        # Earlier names of the class body are visible to later ones.
+        state = State()
+        names = {part.id for part in _names_in(member.value)}
+        for other in names & cls.members.keys():
+            value = self._class_value(cls, other)
+            state = state.bind(frame.key, other, value) if value is not None else state
+        assert member.value is not None
+        ways = self.walker.evaluate(member.value, state, frame, Flow())
+        value = either([way for _, way in ways]) if ways else UNKNOWN
+        if isinstance(value, Made) and value.name.rpartition(".")[2] in ("field", "Field", "attrib", "ib"):
+            default = dict(value.keywords).get("default") or (value.arguments[0] if value.arguments else None)
+            value = default if default is not None else UNKNOWN
+        if member.annotation is not None and value in (NONE, UNKNOWN):
+            typed = self.typed(member.annotation, frame, self.walker.keys.of("field", cls, member.span))
+            value = typed if typed != UNKNOWN else value
+        return value
+
+    def is_enum(self, info: ClassInfo) -> bool:
+        return any(name.rpartition(".")[2].endswith("Enum") for name in self.library_names(info))
+
+    def _enum_member(self, receiver: Value, name: str, member: Value) -> Value:
+        """Members of an enumeration stand for their values, as they do where they are put into SQL."""
+        return member
+
+    def enum_members(self, source: Class) -> list[Value]:
+        """What a loop over an enumeration is given."""
+        if not self.is_enum(source.info):
+            return [UNKNOWN]
+        return [self._class_value(source.info, name) or UNKNOWN for name in source.info.members]
+
+    def subclasses_with(self, info: ClassInfo, name: str) -> list[ClassInfo]:
+        """Classes derived from `info` that define `name` themselves: what an abstract method may mean."""
+        return [
+            cls
+            for cls in self.walker.program.classes()
+            if cls is not info and name in cls.members and info in self.lineage(cls)
+        ]
+
+    # What a value of a type is
+
+    def typed(self, annotation: nodes.Expression, frame: Frame, key: Key) -> Value:
+        """A value that is only known by its annotation: a connection that was given, an object of a class."""
+        if isinstance(annotation, nodes.Binary) and annotation.operator == "|":
+            return either(
+                [
+                    option
+                    for part in (annotation.left, annotation.right)
+                    if (option := self.typed(part, frame, key)) != NONE
+                ]
+                or [UNKNOWN]
+            )
+        if isinstance(annotation, nodes.Constant):
+            return NONE if annotation.value is None else UNKNOWN
+        if isinstance(annotation, nodes.Subscript):
+            return self._typed_generic(annotation, frame, key)
+        value = self.constant(annotation, frame)
+        if isinstance(value, External):
+            if value.name in _PLAIN:
+                return Made(value.name)
+            known = drivers.typed_as(value.name)
+            return self.walker.database.given(known[0], known[1], key) if known else UNKNOWN
+        if isinstance(value, Class):
+            base = self._library_base(value.info)
+            if base is not None:
+                return self.walker.database.given(base[0], base[1], key)
+            return self.instance(value.info) if not self.is_enum(value.info) else UNKNOWN
+        return UNKNOWN
+
+    def _typed_generic(self, annotation: nodes.Subscript, frame: Frame, key: Key) -> Value:
+        head = annotation.value
+        name = head.id if isinstance(head, nodes.Name) else head.name if isinstance(head, nodes.Attribute) else ""
+        inner = annotation.key.items if isinstance(annotation.key, nodes.Items) else (annotation.key,)
+        if name == "Annotated":
+            for extra in inner[1:]:
+                ways = self.walker.evaluate(extra, State(), frame, Flow())
+                if ways and isinstance(ways[0][1], Made) and ways[0][1].name.rpartition(".")[2] == "Depends":
+                    return ways[0][1]
+            return self.typed(inner[0], frame, key)
+        if name in _WRAPPERS:
+            options = [value for part in inner if (value := self.typed(part, frame, key)) != NONE]
+            return either(options or [UNKNOWN])
+        if name in _CONTEXTS:
+            return UNKNOWN
+        return self.typed(head, frame, key)
+
+    def instance(self, info: ClassInfo) -> Instance:
+        """An object of a class whose making is not seen: its constructor is run once, with what its annotations tell."""
+        key = self.walker.keys.of("typed", info)
+        instance = Instance(info, key)
+        if key not in self._typed:
+            self._typed[key] = True
+            self.walker.calls.construct_typed(instance)
+        return instance
+
+    def declared(self, info: ClassInfo, name: str) -> Value | None:
+        """What any method of a class assigns to an attribute: the value an object has once it is in use."""
+        for cls in self.lineage(info):
+            mark = (cls, name)
+            if mark in self._declared:
+                return self._declared[mark]
+            if name not in cls.assigned or mark in self._busy:
+                continue
+            self._busy.add(mark)
+            found: list[Value] = []
+            for method, expression, annotation in cls.assigned[name]:
+                if expression is not None:
+                    found.extend(self.walker.calls.evaluate_in(method, expression))
+                if annotation is not None:
+                    frame = self.walker.names.module_frame(cls.module)
+                    found.append(self.typed(annotation, frame, self.walker.keys.of("attribute", cls, name)))
+            self._busy.discard(mark)
+            useful = [option for value in found for option in options_of(value) if option not in (NONE, UNKNOWN)]
+            value = either(useful or [UNKNOWN])
+            self._declared[mark] = value
+            return value
+        return None
+
+    # Setting
+
+    def set_attribute(
+        self, receiver: Value, name: str, value: Value, state: State, frame: Frame, flow: Flow, span: nodes.Span
+    ) -> list[State]:
+        """`receiver.name = value`."""
+        if isinstance(receiver, Either):
+            return merge(
+                [
+                    after
+                    for option in receiver.options
+                    for after in self.set_attribute(option, name, value, state, frame, flow, span)
+                ]
+            )
+        if isinstance(receiver, Instance):
+            return [state.bind(receiver.key, name, value)]
+        if isinstance(receiver, (Connection, Cursor)):
+            call = Invocation((value,), (), state, frame, flow, span)
+            return self.walker.database.set_attribute(receiver, name, call)
+        if isinstance(receiver, Made) and receiver.key:
+            return [state.bind(receiver.key, name, value)]
+        if isinstance(receiver, Module):
+            return [state.bind(self.walker.names.module_key(receiver.module), name, value)]
+        return [state]
+
+    def call_method(self, receiver: Value, name: str, call: Invocation) -> Results | None:
+        """Call a method if the receiver has it; None when it hasn't."""
+        if not isinstance(receiver, Instance):
+            return None
+        member = self.class_member(receiver, name)
+        if not isinstance(member, Function):
+            return None
+        return self.walker.calls.apply(Function(member.info, member.frame, bound=receiver), call)
+
+
+def _names_in(expression: nodes.Expression | None) -> Iterator[nodes.Name]:
+    from auditor.program.code import descend
+
+    for part in descend(expression):
+        if isinstance(part, nodes.Name):
+            yield part

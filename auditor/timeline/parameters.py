@@ -1,0 +1,89 @@
+"""What the parameters of a function hold: arguments, defaults, and what annotations say of those nobody passes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from auditor.timeline.state import Flow, Frame, State
+from auditor.timeline.values import UNKNOWN, Class, Items, Literal, Mapping, Text, Value, either
+
+if TYPE_CHECKING:
+    from auditor.program.code import FunctionInfo
+    from auditor.python import nodes
+    from auditor.timeline.invocation import Invocation, Keywords
+    from auditor.timeline.values import Instance
+    from auditor.timeline.walker import Walker
+
+
+class Parameters:
+    """Binds parameters on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+
+    def bind(self, info: FunctionInfo, frame: Frame, call: Invocation) -> State:
+        """The state of `call` with the parameters of `info` bound in `frame`."""
+        bound, missing = match(info.node.parameters, call.positional, call.named)
+        for parameter in info.node.parameters:
+            if bound.get(parameter.name) == UNKNOWN:
+                bound[parameter.name] = self._typed(info, parameter, frame)
+        for parameter in missing:
+            bound[parameter.name] = self._unfilled(info, parameter, frame)
+        return call.state.bind_all(frame.key, bound)
+
+    def of_root(self, info: FunctionInfo, frame: Frame, me: Instance | None = None) -> dict[str, Value]:
+        """What the parameters of an entry point hold, nobody being seen to call it; `me` is its self, where known."""
+        values: dict[str, Value] = {}
+        for index, parameter in enumerate(info.node.parameters):
+            if index == 0 and info.owner is not None and not info.is_static:
+                instance = me or self.walker.objects.instance(info.owner)
+                values[parameter.name] = Class(info.owner) if info.is_classmethod else instance
+            elif parameter.kind == "args":
+                values[parameter.name] = Items("tuple", (), open=True)
+            elif parameter.kind == "kwargs":
+                values[parameter.name] = Mapping((), open=True)
+            else:
+                value = self._unfilled(info, parameter, frame)
+                # A default is only what a parameter holds when the caller has nothing to say.
+                plain = isinstance(value, (Literal, Text))
+                values[parameter.name] = self._typed(info, parameter, frame) if plain else value
+        return values
+
+    def _unfilled(self, info: FunctionInfo, parameter: nodes.Parameter, frame: Frame) -> Value:
+        """What a parameter holds when no argument is given for it: its default, else what its annotation says."""
+        value: Value = UNKNOWN
+        if parameter.default is not None:
+            outer = self.walker.names.module_frame(info.module)
+            with self.walker.quietly():
+                ways = self.walker.evaluate(parameter.default, State(), outer, Flow())
+            value = either([way for _, way in ways]) if ways else UNKNOWN
+        return self._typed(info, parameter, frame) if value == UNKNOWN else value
+
+    def _typed(self, info: FunctionInfo, parameter: nodes.Parameter, frame: Frame) -> Value:
+        key = self.walker.keys.of("given", info, parameter.name)
+        if parameter.annotation is None:
+            return self.walker.database.named(parameter.name, info.module, key)
+        return self.walker.objects.typed(parameter.annotation, frame, key)
+
+
+def match(
+    parameters: tuple[nodes.Parameter, ...], positional: tuple[Value, ...], named: Keywords
+) -> tuple[dict[str, Value], list[nodes.Parameter]]:
+    """Arguments by parameter name, and the parameters that got none."""
+    waiting = list(positional)
+    keywords = dict(named)
+    bound: dict[str, Value] = {}
+    missing: list[nodes.Parameter] = []
+    for parameter in parameters:
+        if parameter.kind == "args":
+            bound[parameter.name] = Items("tuple", tuple(waiting))
+            waiting = []
+        elif parameter.kind == "kwargs":
+            bound[parameter.name] = Mapping(tuple((Text(name), value) for name, value in keywords.items()))
+        elif waiting and parameter.kind != "keyword":
+            bound[parameter.name] = waiting.pop(0)
+        elif parameter.name in keywords and parameter.kind != "positional":
+            bound[parameter.name] = keywords.pop(parameter.name)
+        else:
+            missing.append(parameter)
+    return bound, missing

@@ -1,0 +1,277 @@
+"""Pools: how they are configured, what they hand out, what their callbacks do, and who comes next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from auditor.drivers.model import Callback, Driver, Thing
+from auditor.findings import Confidence, Place
+from auditor.timeline import connection as change
+from auditor.timeline.connection import Autocommit, ConnectionState, Life, Status
+from auditor.timeline.events import CallbackRan, Ended, Exit, Handover, Opened
+from auditor.timeline.invocation import Invocation
+from auditor.timeline.state import Flow, Frame, State, merge
+from auditor.timeline.values import (
+    NONE,
+    UNKNOWN,
+    Bound,
+    Class,
+    Connection,
+    Function,
+    Key,
+    Literal,
+    Mapping,
+    Pool,
+    Text,
+    Value,
+    options_of,
+)
+
+if TYPE_CHECKING:
+    from auditor.python import nodes
+    from auditor.timeline.walker import Walker
+
+
+@dataclass(frozen=True)
+class PoolInfo:
+    """A pool as it was made."""
+
+    key: Key
+    driver: Driver
+    place: Place
+    null: bool
+    autocommit: Autocommit
+    prepares_after: int | None
+    client_cursors: bool
+    callbacks: tuple[tuple[Callback, Value], ...]
+    single: bool
+    root: str
+    sure: Confidence = Confidence.HIGH
+
+    def callback(self, which: Callback) -> Value | None:
+        return next((value for known, value in self.callbacks if known is which), None)
+
+
+class Pools:
+    """Makes pools, and moves connections out of them and back."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self.known: dict[Key, PoolInfo] = {}
+        self.shared: set[Key] = set()
+
+    def make(self, driver: Driver, thing: Thing, call: Invocation) -> Pool:
+        """A pool that the code makes, its callbacks being tried on a connection of their own."""
+        options = call.options
+        if driver.pool_kwargs is None:
+            # psycopg2: (minconn, maxconn, and what connect() takes); it knows no callbacks.
+            settings = self.walker.database.connect_options(driver, options)
+            callbacks: tuple[tuple[Callback, Value], ...] = ()
+            single = call.argument(1, "maxconn") == Literal(1)
+        else:
+            given = options.get(driver.pool_kwargs)
+            settings = self.walker.database.connect_options(driver, _named(given) if isinstance(given, Mapping) else {})
+            callbacks = tuple(
+                (which, options[which.value])
+                for which in Callback
+                if options.get(which.value, NONE) not in (NONE, UNKNOWN)
+            )
+            single = options.get("max_size", options.get("min_size")) == Literal(1)
+        key = self.walker.keys.of("pool", call.place, settings, callbacks, single)
+        if key not in self.known:
+            null = thing is Thing.NULL_POOL
+            info = PoolInfo(key, driver, call.place, null, *settings, callbacks, single, self.walker.root)
+            self.known[key] = info
+            for which, value in callbacks:
+                self._try(info, which, value, call)
+        return Pool(key)
+
+    def given(self, driver: Driver, thing: Thing, key: Key) -> Pool:
+        """A pool that is only known by its type: of the driver's defaults, and of whose making is not seen."""
+        if key not in self.known:
+            autocommit, prepares, client = self.walker.database.connect_options(driver, {})
+            self.known[key] = PoolInfo(
+                key,
+                driver,
+                Place("", 0),
+                thing is Thing.NULL_POOL,
+                autocommit,
+                prepares,
+                client,
+                (),
+                single=False,
+                root="",
+                sure=Confidence.MEDIUM,
+            )
+        return Pool(key)
+
+    # Out of the pool
+
+    def acquire(self, pool: Key, state: State, frame: Frame, span: nodes.Span) -> list[tuple[State, Connection]]:
+        """A connection out of the pool: a new one, or the one that was given back when there is but one."""
+        info = self.known[pool]
+        place = frame.module.place(span)
+        key = self.walker.keys.of("borrowed", frame.key, span, pool)
+        waiting = self.walker.keys.of("returned", pool)
+        returned = state.connections.get(waiting)
+        if returned is not None:
+            state = self._meet_heir(info, returned, state, place, frame)
+            state = state.disconnect(waiting)
+        if returned is not None and info.single:
+            connection = replace(returned, made=place)
+            starts = [state.connect(key, connection)]
+        else:
+            starts = self._configured(info, key, state.connect(key, self.fresh(info, place)), frame, span)
+        results: list[tuple[State, Connection]] = []
+        for start in starts:
+            for after in self._checked(info, key, start, frame, span):
+                opened = Opened(place, key, after.connections[key], frame.symbol)
+                results.append((self.walker.see(opened, after), Connection(key)))
+        return results
+
+    def fresh(self, info: PoolInfo, place: Place) -> ConnectionState:
+        return ConnectionState(
+            driver=info.driver.name,
+            life=Life.JOB if info.null else Life.POOL,
+            made=place,
+            pool=info.key,
+            sure=info.sure,
+            autocommit=info.autocommit,
+            prepares_after=info.prepares_after,
+            client_cursors=info.client_cursors,
+            root=self.walker.root,
+        )
+
+    def _configured(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
+        ways = self._run(info, Callback.CONFIGURE, key, state, frame, span)
+        # A connection that configure= leaves in a transaction is never handed out.
+        good = [after for after, raised in ways if not raised and not after.connections[key].in_transaction]
+        return merge(good) or [state]
+
+    def _checked(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
+        ways = self._run(info, Callback.CHECK, key, state, frame, span)
+        return merge([after for after, raised in ways if not raised]) or [state]
+
+    def _meet_heir(self, info: PoolInfo, returned: ConnectionState, state: State, heir: Place, frame: Frame) -> State:
+        """A pool of this very job hands the connection on: now it is known that there is a next user."""
+        if self.outlives(info):
+            return state
+        place = returned.released or heir
+        event = Handover(place, info.key, "pool", returned, returned, heir, info.key, frame.symbol, info.sure)
+        return self.walker.see(event, state)
+
+    # Back into the pool
+
+    def release(
+        self, pool: Key, key: Key, state: State, frame: Frame, span: nodes.Span, close: bool = False
+    ) -> list[State]:
+        """The connection goes back: what is open is rolled back, reset= runs, the next borrower comes."""
+        info = self.known[pool]
+        place = frame.module.place(span)
+        before = state.connections.get(key)
+        if before is None:
+            return [state]
+        state = self._strand(before, state, place)
+        if before.in_transaction:
+            state = self.walker.database.end(key, state, "rollback", "the pool", place, frame)
+        if info.null or close or before.status is Status.CLOSED:
+            return [state.disconnect(key)]
+        states: list[State] = []
+        for after, raised in self._run(info, Callback.RESET, key, state, frame, span):
+            connection = after.connections[key]
+            if not raised and not connection.in_transaction:
+                after = self._handed_over(info, key, after, place, frame)
+            states.append(after.disconnect(key))
+        return merge(states)
+
+    def _strand(self, connection: ConnectionState, state: State, place: Place) -> State:
+        """A tenant was set on the connection, and it goes back before anything was done as that tenant."""
+        if connection.touched:
+            return state
+        for setting in connection.settings:
+            held = setting.current if setting.current.is_value else setting.ended
+            tenant = self.walker.program.catalogue.is_tenant(setting.name)
+            if held is not None and held.origin is not None and not held.inherited and tenant is not None:
+                return state.with_job(replace(state.job, stranded=(held.origin, place)))
+        return state
+
+    def _handed_over(self, info: PoolInfo, key: Key, state: State, place: Place, frame: Frame) -> State:
+        connection = state.connections[key]
+        if self.outlives(info):
+            heir = connection.made
+            event = Handover(place, key, "pool", connection, connection, heir, info.key, frame.symbol, connection.sure)
+            state = self.walker.see(event, state)
+        waiting = self.walker.keys.of("returned", info.key)
+        aged = tuple(setting.aged(None) for setting in connection.settings)
+        return state.connect(waiting, replace(connection, settings=aged, released=place))
+
+    def outlives(self, info: PoolInfo) -> bool:
+        """Whether others than the entry point that is walked borrow from the pool."""
+        return info.root != self.walker.root or info.key in self.shared
+
+    # Callbacks
+
+    def _try(self, info: PoolInfo, which: Callback, value: Value, call: Invocation) -> None:
+        """Run a callback on a connection as the pool would give it, and keep how it ends."""
+        key = self.walker.keys.of("callback", info.key, which)
+        start = call.state.connect(key, self.fresh(info, info.place)).traced_as(None)
+        for option in options_of(value):
+            if not isinstance(option, (Function, Class)):
+                continue
+            exits = []
+            for after, raised in self._call(option, key, start, call.frame, call.span):
+                exits.append(Exit(after.connections[key], raised, self._last_on(key, after)))
+            place = option.info.module.place(option.info.node.name_span)
+            event = CallbackRan(place, info.place, key, which, info.autocommit, tuple(exits), option.info.qualname)
+            self.walker.events.setdefault(event)
+
+    def _run(
+        self, info: PoolInfo, which: Callback, key: Key, state: State, frame: Frame, span: nodes.Span
+    ) -> list[tuple[State, bool]]:
+        """A callback on a connection: each way out, and whether by an exception."""
+        value = info.callback(which)
+        if value is None:
+            return [(state, False)]
+        results: list[tuple[State, bool]] = []
+        for option in options_of(value):
+            if isinstance(option, (Function, Class)):
+                results.extend(self._call(option, key, state, frame, span))
+            elif not isinstance(option, Bound):
+                results.append((change_unknown(state, key), False))
+            else:
+                results.append((state, False))
+        return results
+
+    def _call(
+        self, callback: Value, key: Key, state: State, frame: Frame, span: nodes.Span
+    ) -> list[tuple[State, bool]]:
+        out = Flow()
+        results: list[tuple[State, bool]] = []
+        call = Invocation((Connection(key),), (), state, frame, out, span)
+        for after, value in self.walker.calls.apply(callback, call):
+            results.extend((then, False) for then, _ in self.walker.calls.awaited(value, call.at(after)))
+        results.extend((after, True) for after, _ in out.raises)
+        return [(after.with_job(state.job), raised) for after, raised in results]
+
+    @staticmethod
+    def _last_on(key: Key, state: State) -> Place | None:
+        """The event on a connection that was last, the one that left it as it is."""
+        trace = state.trace
+        while trace is not None:
+            event = trace.event
+            if getattr(event, "connection", None) == key and not isinstance(event, Ended):
+                return event.place
+            trace = trace.before
+        return None
+
+
+def change_unknown(state: State, key: Key) -> State:
+    """The state after a callback that is not followed."""
+    connection = state.connections[key]
+    settings = change.unknown(connection).settings
+    return state.connect(key, replace(connection, settings=settings, sure=Confidence.LOW))
+
+
+def _named(mapping: Mapping) -> dict[str, Value]:
+    return {key.value: value for key, value in mapping.pairs if isinstance(key, Text)}

@@ -1,0 +1,199 @@
+"""Where a walk begins: scripts, and functions that nothing in the program is seen to call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from auditor.findings import Place
+from auditor.program.code import FunctionInfo, ModuleInfo, descend
+from auditor.python import nodes
+from auditor.timeline.connection import Life, Status
+from auditor.timeline.events import Handover
+from auditor.timeline.invocation import Invocation
+from auditor.timeline.state import Flow, Frame, State, Trace
+from auditor.timeline.values import Function, Made, Value
+from auditor.timeline.walker import TooMuchError, Walker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from auditor.program.program import Program
+
+    Body = Callable[[State, Flow], list[State]]
+
+
+@dataclass(frozen=True)
+class Root:
+    """An entry point that was walked: its ways out, each with how it ends and what led there."""
+
+    name: str
+    place: Place
+    ways: tuple[tuple[str, Trace | None], ...]
+    #: It has more paths than were followed.
+    given_up: bool = False
+
+
+class Roots:
+    """Walks every entry point of a program."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self.program: Program = walker.program
+        self.walked: list[Root] = []
+
+    def walk(self) -> list[Root]:
+        """Walk all of them: scripts first, then what nothing names, then what was not reached from those."""
+        modules = [module for module in self.program.modules if not module.test or self.program.config.include_tests]
+        for module in modules:
+            self._guarded(module.name, Place(module.path, 1), lambda module=module: self._load(module))  # type: ignore[misc]
+        for module in modules:
+            for script in _scripts(module):
+                self._guarded(module.name, module.place(script.span), lambda m=module, s=script: self._script(m, s))  # type: ignore[misc]
+        for function in self._functions(modules):
+            if function not in self.walker.calls.entered and function in self.program.relevance:
+                self._guarded(function.dotted, function.place, lambda function=function: self._function(function))  # type: ignore[misc]
+        return self.walked
+
+    def _load(self, module: ModuleInfo) -> list[tuple[str, State]]:
+        self.walker.names.load(module)
+        return []
+
+    def _functions(self, modules: list[ModuleInfo]) -> Iterator[FunctionInfo]:
+        """Functions that nothing names come first: those that are named may be reached from them."""
+        named = {name for module in modules for name in _names_used(module)}
+        functions = [function for module in modules for function in module.functions() if not function.nested]
+        yield from (function for function in functions if function.node.name not in named)
+        yield from (function for function in functions if function.node.name in named)
+        # What is nested and was neither called nor handed out where it is defined is not reachable.
+
+    def _guarded(self, name: str, place: Place, run: Callable[[], list[tuple[str, State]]]) -> None:
+        """Walk one entry point: too many paths, or code nested too deeply, end it and nothing else."""
+        self.walker.steps = 0
+        given_up = False
+        ways: list[tuple[str, State]] = []
+        with self.walker.as_root(name):
+            try:
+                ways = run()
+            except (TooMuchError, RecursionError):
+                given_up = True
+        traced = tuple((how, state.trace) for how, state in ways)
+        if traced or given_up:
+            self.walked.append(Root(name, place, traced, given_up))
+
+    # One entry point
+
+    def _script(self, module: ModuleInfo, script: nodes.If) -> list[tuple[str, State]]:
+        frame = self.walker.names.module_frame(module)
+        flow = Flow()
+        ends = self.walker.block(script.body, [self._start()], frame, flow)
+        return self._finish(ends, flow, module.place(script.span), "", once=True)
+
+    def _function(self, info: FunctionInfo) -> list[tuple[str, State]]:
+        walker = self.walker
+        module = walker.names.module_frame(info.module)
+        frame = walker.calls.frame_of(Function(info, module.key), module, info.node.name_span)
+        flow = Flow()
+        values = walker.calls.parameters.of_root(info, frame)
+        start = self._start().bind_all(frame.key, values)
+
+        def body(state: State, out: Flow) -> list[State]:
+            return walker.block(info.node.body, [state], frame, out)
+
+        ends = self._supplied(info, values, frame, body, start, flow)
+        return self._finish(ends, flow, info.place, info.qualname, once=info.node.name == "main")
+
+    def _start(self) -> State:
+        return State({}, self.walker.names.base.connections)
+
+    # Dependencies that a framework supplies
+
+    def _supplied(
+        self, info: FunctionInfo, values: dict[str, Value], frame: Frame, body: Body, state: State, flow: Flow
+    ) -> list[State]:
+        """Run `body` with the parameters that a framework supplies: a generator's code stands around it."""
+        for name, value in values.items():
+            if isinstance(value, Made) and value.name.rpartition(".")[2] in ("Depends", "Security"):
+                provider = value.argument(0, "dependency")
+                left = {other: rest for other, rest in values.items() if other != name}
+                if isinstance(provider, Function):
+                    return self._provided(info, name, provider, left, frame, body, state, flow)
+        return body(state, flow)
+
+    def _provided(
+        self,
+        info: FunctionInfo,
+        name: str,
+        provider: Function,
+        left: dict[str, Value],
+        frame: Frame,
+        body: Body,
+        state: State,
+        flow: Flow,
+    ) -> list[State]:
+        calls = self.walker.calls
+        # The provider is called from outside, so the entry point is not among what is running.
+        outer = Frame(frame.key, frame.module, scopes=frame.scopes)
+        inner = calls.frame_of(provider, outer, info.node.name_span)
+        wanted = calls.parameters.of_root(provider.info, inner)
+
+        def supplied(at: State, value: Value, out: Flow) -> list[State]:
+            return self._supplied(info, left, frame, body, at.bind(frame.key, name, value), out)
+
+        def run(at: State, out: Flow) -> list[State]:
+            named = tuple((key, at.store.get((inner.key, key), value)) for key, value in wanted.items())
+            call = Invocation((), named, at, outer, out, info.node.name_span)
+            if provider.info.node.is_generator:
+                return [after for after, _ in calls.run(provider, call, supplied)]
+            results = [
+                result
+                for after, value in calls.apply(provider, call)
+                for result in calls.awaited(value, call.at(after))
+            ]
+            return [end for after, value in results for end in supplied(after, value, out)]
+
+        return self._supplied(provider.info, wanted, inner, run, state.bind_all(inner.key, wanted), flow)
+
+    # The end
+
+    def _finish(self, ends: list[State], flow: Flow, place: Place, symbol: str, once: bool) -> list[tuple[str, State]]:
+        ways = [("end", state) for state in [*ends, *(state for state, _ in flow.returns)]]
+        ways += [("raise", state) for state, _ in flow.raises]
+        finished = []
+        for how, state in ways:
+            if state.job.claims:
+                state = self.walker.database.job_ends(state, place, symbol)
+            if not once:
+                state = self._handed_on(state, place, symbol)
+            finished.append((how, state))
+        return finished
+
+    def _handed_on(self, state: State, place: Place, symbol: str) -> State:
+        """Connections that outlive the entry point are found by its next call as this one leaves them."""
+        for key, connection in state.connections.items():
+            kept = connection.life is not Life.POOL and connection.root != self.walker.root
+            if not kept or connection.status is Status.CLOSED:
+                continue
+            if any(setting.kept.is_value for setting in connection.settings):
+                kind = "caller" if connection.life is Life.GIVEN else "kept"
+                event = Handover(place, key, kind, connection, connection, place, None, symbol, connection.sure)
+                state = self.walker.see(event, state)
+        return state
+
+
+def _scripts(module: ModuleInfo) -> Iterator[nodes.If]:
+    """The blocks `if __name__ == "__main__":` of a module."""
+    for part in module.facts.module.body:
+        if isinstance(part, nodes.If) and isinstance(part.test, nodes.Compare):
+            left = part.test.left
+            if isinstance(left, nodes.Name) and left.id == "__name__":
+                yield part
+
+
+def _names_used(module: ModuleInfo) -> Iterator[str]:
+    """The names that a module uses: of functions it may call or hand on."""
+    for part in descend(module.facts.module):
+        if isinstance(part, nodes.Name):
+            yield part.id
+        elif isinstance(part, nodes.Attribute):
+            yield part.name

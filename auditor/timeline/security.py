@@ -1,0 +1,117 @@
+"""Row security as a worker meets it: what policies come to while there is no tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from auditor.findings import Confidence, Place
+from auditor.sql.meaning import TermKind
+
+if TYPE_CHECKING:
+    from auditor.program import Program
+    from auditor.program.catalogue import PolicyFact, TableFacts
+    from auditor.sql.policy import Outcomes
+    from auditor.timeline.queues import Claim
+
+
+class JudgedPolicy(NamedTuple):
+    """A policy that reads a tenant setting. `raises` is "missing", "empty" or "both", None where it does not."""
+
+    place: Place
+    read_at: Place
+    setting: str
+    raises: str | None
+    shows: bool
+    sure: Confidence
+
+
+class HiddenQueue(NamedTuple):
+    """A queue whose jobs a worker without a tenant cannot see."""
+
+    table: str
+    policy: Place
+    claim: Place
+    sure: Confidence
+
+
+class Security:
+    """The row security of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self._catalogue = program.catalogue
+
+    def judged(self) -> Iterator[JudgedPolicy]:
+        """Each policy that needs a tenant, with what it comes to without one."""
+        for fact in self._catalogue.policies():
+            settings = self._catalogue.reads_tenant(fact.policy)
+            outcomes = [
+                found for found in (self._outcomes(fact.policy.using), self._outcomes(fact.policy.check)) if found
+            ]
+            if not settings or not outcomes:
+                continue
+            missing = any(outcome.missing == "raises" for outcome in outcomes)
+            empty = any(outcome.empty == "raises" for outcome in outcomes)
+            using = self._outcomes(fact.policy.using)
+            opens = using is not None and "shows" in (using.missing, using.empty) and fact.policy.permissive
+            yield JudgedPolicy(
+                fact.place,
+                self._read_at(fact),
+                settings[0],
+                "both" if missing and empty else "missing" if missing else "empty" if empty else None,
+                opens,
+                min(found for name in settings if (found := self._catalogue.is_tenant(name)) is not None),
+            )
+
+    def _outcomes(self, expression: str | None) -> Outcomes | None:
+        if expression is None:
+            return None
+        from auditor.sql.policy import outcomes
+
+        functions = self._catalogue.returned_expressions()
+        return outcomes(expression, functions, lambda name: self._catalogue.is_tenant(name) is not None)
+
+    def _read_at(self, fact: PolicyFact) -> Place:
+        """Where the policy itself reads the tenant; the policy's own place when a function does."""
+        for read in fact.policy.reads:
+            if read.name.kind is TermKind.LITERAL and self._catalogue.is_tenant(read.name.text) is not None:
+                return fact.locate(read.span)
+        return fact.place
+
+    # Queues under row security
+
+    def hidden(self, claim: Claim) -> Iterator[HiddenQueue]:
+        """The policy that hides a queue from its claim, unless another lets the worker in."""
+        facts = self._catalogue.tables.get(claim.step.table)
+        if facts is None or not facts.policies or self._lets_in(facts) or self._role_bypasses(claim):
+            return
+        fact = facts.policies[0]
+        sure = min(
+            Confidence.HIGH if facts.enabled else Confidence.MEDIUM,
+            claim.mark.sure,
+            *(
+                found
+                for name in self._catalogue.reads_tenant(fact.policy)
+                if (found := self._catalogue.is_tenant(name))
+            ),
+        )
+        if self._some_role_bypasses():
+            sure = Confidence.LOW
+        yield HiddenQueue(facts.name, fact.place, claim.mark.place, sure)
+
+    def _lets_in(self, facts: TableFacts) -> bool:
+        """Whether some permissive policy shows rows to a session without a tenant."""
+        for fact in facts.policies:
+            if not fact.policy.permissive or fact.policy.command in ("insert", "delete"):
+                continue
+            outcome = self._outcomes(fact.policy.using)
+            if outcome is None or "hides" != outcome.missing != "raises":
+                return True
+        return False
+
+    def _role_bypasses(self, claim: Claim) -> bool:
+        return bool(claim.role)
+
+    def _some_role_bypasses(self) -> bool:
+        """Whether the program makes a role that row security does not bind: the worker may be logged in as that."""
+        return any("bypassrls" in role.attributes for roles in self._catalogue.roles.values() for role in roles)

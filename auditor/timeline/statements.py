@@ -1,0 +1,296 @@
+"""Runs statements on a connection: what each does to the transaction, the settings and the job, and what it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from auditor import drivers
+from auditor.drivers.model import Binding
+from auditor.findings import Confidence
+from auditor.sql.meaning import Kind, Span, Statement
+from auditor.timeline import connection as change
+from auditor.timeline.bindings import Bindings
+from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
+from auditor.timeline.effects import NOTHING_DONE, Done, Effects
+from auditor.timeline.events import Ended, Inherited, Outlived, Ran, SettingSet, Stranded
+from auditor.timeline.state import State, merge
+from auditor.timeline.values import NONE, Items, Key, Literal, Mapping, Text, Value
+
+if TYPE_CHECKING:
+    from auditor.findings import Place
+    from auditor.timeline.database import Database
+    from auditor.timeline.invocation import Invocation
+    from auditor.timeline.walker import Walker
+
+#: A text of more statements than this is a schema or a dump: it is read for what it defines, not walked.
+MOST_STATEMENTS = 64
+
+_UNREAD = Statement(Kind.OTHER, Span(0, 0), parsed=False)
+#: What PostgreSQL still accepts in a transaction that an error has aborted.
+_ENDS = (Kind.ROLLBACK, Kind.ROLLBACK_TO, Kind.COMMIT, Kind.PREPARE_TRANSACTION)
+_WRITES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.MERGE, Kind.TRUNCATE)
+_QUERIES = (Kind.SELECT, Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.MERGE, Kind.VALUES)
+
+
+class Statements:
+    """Runs SQL on behalf of a walk."""
+
+    def __init__(self, walker: Walker, database: Database) -> None:
+        self.walker = walker
+        self.database = database
+        self.effects = Effects(walker)
+
+    def execute(self, key: Key, query: Value, parameters: Value, client: bool, call: Invocation) -> list[State]:
+        """`execute(query, parameters)` on a connection: the states after it; its failure goes to the call's flow."""
+        connection = self.database.state_of(key, call.state)
+        if connection.status is Status.CLOSED:
+            return [call.state]
+        state = call.state.connect(key, connection)
+        text = query if isinstance(query, Text) else Text("")
+        statements = self.walker.program.read_sql(text.value) if isinstance(query, Text) else (_UNREAD,)
+        bindings = Bindings(text, parameters)
+        driver = drivers.by_name(connection.driver)
+        bound = driver is not None and driver.binding is Binding.SERVER and not client and not connection.client_cursors
+        run = _Run(key, text, bindings, bound and _has_parameters(parameters), call)
+        if len(statements) > MOST_STATEMENTS:
+            for statement in statements:
+                self._define(run, statement)
+            return [state]
+        together = len(statements) > 1 and not _has_parameters(parameters)
+        states = [state]
+        if together and connection.status is Status.IDLE and connection.autocommit is Autocommit.ON:
+            # Several statements in one message share a transaction, though none was begun.
+            states = [state.connect(key, change.begin(connection, call.place))]
+        for statement in statements or (_UNREAD,):
+            states = merge([after for before in states for after in self._one(run, statement, before)])
+        if together and connection.status is Status.IDLE and connection.autocommit is Autocommit.ON:
+            states = [
+                self.database.end(key, after, "commit", "the end of the message", call.place, call.frame)
+                for after in states
+            ]
+        return states
+
+    def _one(self, run: _Run, statement: Statement, state: State) -> list[State]:
+        """One statement: the driver begins a transaction where it does, then the server runs it."""
+        key, call = run.key, run.call
+        connection = self.database.state_of(key, state)
+        place = self.walker.program.place_in(run.text, statement.span) or call.place
+        if connection.status is Status.CLOSED:
+            return [state]
+        driver = drivers.by_name(connection.driver)
+        begins = driver is not None and driver.begins_by_itself and connection.autocommit is not Autocommit.ON
+        if begins and connection.status in (Status.IDLE, Status.UNKNOWN):
+            connection = change.begin(replace(connection, status=Status.IDLE), place)
+        before = connection
+        self._define(run, statement)
+        after, settings, done = self.effects.of(statement, before, run.bindings, lambda span: self._place(run, span))
+        if before.status is Status.ABORTED and statement.kind not in _ENDS:
+            self._see(run, statement, place, state, before, before, settings, done)
+            return self._fails(run, state, _cleanup_lost(before, settings), place)
+        if after is None:
+            # The server always refuses it: DISCARD ALL in a transaction.
+            self._see(run, statement, place, state, before, before, settings)
+            return self._fails(run, state, before, place)
+        self._fails(run, state, before, place)
+        after = self._marked(run, statement, before, after, done.marks, place)
+        state = self._told(run, state, before, statement, place, settings)
+        state = self._job_of(statement, state, before, after, done.marks)
+        state = state.connect(key, after)
+        if before.in_transaction and not after.in_transaction:
+            how = statement.kind.value if statement.kind in (Kind.COMMIT, Kind.ROLLBACK) else "commit"
+            state = self._ended(run, state, before, after, how, place)
+        return [self._see(run, statement, place, state, before, after, settings, done)]
+
+    def _fails(self, run: _Run, state: State, before: ConnectionState, place: Place) -> list[State]:
+        """The edge of the statement that fails: it aborts the transaction it runs in."""
+        call = run.call
+        raised = self.walker.raised("sql", None, call.span, call.frame)
+        failing = state.connect(run.key, change.abort(before, place))
+        call.flow.raises.append((self.walker.failed(failing, raised), raised))
+        return []
+
+    def _ended(
+        self, run: _Run, state: State, before: ConnectionState, after: ConnectionState, how: str, place: Place
+    ) -> State:
+        committed = how == "commit" and before.status is not Status.ABORTED
+        job = state.job.with_kept(before.pending) if committed else state.job.with_undone(before.pending)
+        event = Ended(place, run.key, how, how.upper(), before, after, run.call.frame.symbol)
+        return self.walker.see(event, state.with_job(job))
+
+    # Jobs
+
+    def _marked(
+        self,
+        run: _Run,
+        statement: Statement,
+        before: ConnectionState,
+        after: ConnectionState,
+        marks: tuple[Mark, ...],
+        place: Place,
+    ) -> ConnectionState:
+        """The connection with what the statement did for the queue, pending while its transaction is."""
+        claimed = any(mark.deed is Deed.CLAIM for mark in marks)
+        touches = _touches(statement)
+        tables = self.tables(run, statement)
+        after = replace(
+            after,
+            fetches_claim=claimed if touches else before.fetches_claim,
+            touched=before.touched or bool(tables) or not statement.parsed,
+        )
+        if tables and any(setting.current.is_value and self._is_tenant(setting.name) for setting in before.settings):
+            after = replace(after, tenant_tables=before.tenant_tables.union(tables))
+        if not after.in_transaction:
+            return after
+        for mark in marks:
+            after = after.marked(mark)
+        if touches and not marks and after.pending:
+            after = after.marked(Mark(Deed.WORK, place))
+        if statement.kind in _WRITES or any(query.lock is not None for query in statement.queries):
+            after = replace(after, wrote=True)
+        return after
+
+    def _job_of(
+        self,
+        statement: Statement,
+        state: State,
+        before: ConnectionState,
+        after: ConnectionState,
+        marks: tuple[Mark, ...],
+    ) -> State:
+        job = state.job
+        claims = tuple(mark for mark in marks if mark.deed is Deed.CLAIM)
+        if claims:
+            job = replace(job, claims=claims, kept=(), undone=(), worked=False, counted_before_work=False, failed=None)
+        elif not marks and job.claims and _touches(statement):
+            job = job.begun()
+        if not after.in_transaction and not before.in_transaction:
+            job = job.with_kept(marks)
+        return state.with_job(job)
+
+    # What is told of it
+
+    def _define(self, run: _Run, statement: Statement) -> None:
+        """A statement that defines something adds to what the program knows, wherever it is run from."""
+        if statement.policy or statement.row_security or statement.function or statement.shape or statement.role:
+            self.walker.program.catalogue.add(statement, lambda span: self._place(run, span))
+
+    def _place(self, run: _Run, span: Span) -> Place:
+        return self.walker.program.place_in(run.text, span) or run.call.place
+
+    def _told(
+        self,
+        run: _Run,
+        state: State,
+        before: ConnectionState,
+        statement: Statement,
+        place: Place,
+        settings: tuple[SettingSet, ...],
+    ) -> State:
+        """The events that a statement is a witness of: a tenant inherited, outlived, or left on another connection."""
+        if statement.kind not in _QUERIES and statement.kind is not Kind.CALL:
+            return state
+        renewed = {setting.name for setting in settings}
+        symbol = run.call.frame.symbol
+        for setting in before.settings:
+            if setting.name in renewed:
+                continue
+            current = setting.current
+            if current.is_value and current.inherited:
+                state = self.walker.see(Inherited(place, before, setting, symbol), state)
+            if current.is_value and current.handed_up:
+                state = self.walker.see(Outlived(place, run.key, setting.name, current, symbol), state)
+        return self._stranded(run, state, before, statement, place, settings)
+
+    def _stranded(
+        self,
+        run: _Run,
+        state: State,
+        before: ConnectionState,
+        statement: Statement,
+        place: Place,
+        settings: tuple[SettingSet, ...],
+    ) -> State:
+        job = state.job
+        if job.stranded is None or settings:
+            return state
+        tenant = any(setting.current.is_value for setting in before.settings if self._is_tenant(setting.name))
+        tables = self.tables(run, statement)
+        if tenant or not tables:
+            return state.with_job(replace(job, stranded=None))
+        known = tuple(table for table in tables if self.walker.program.catalogue.holds_tenants(table))
+        sure = before.sure if known else min(before.sure, Confidence.MEDIUM)
+        event = Stranded(place, *job.stranded, known or tables, sure, run.call.frame.symbol)
+        return self.walker.see(event, state.with_job(replace(job, stranded=None)))
+
+    def _is_tenant(self, name: str) -> bool:
+        return self.walker.program.catalogue.is_tenant(name) is not None
+
+    @staticmethod
+    def tables(run: _Run, statement: Statement) -> tuple[str, ...]:
+        """The bare names of the tables that a statement reads or writes."""
+        return tuple(dict.fromkeys(run.bindings.name(table.name) for table in (*statement.reads, *statement.writes)))
+
+    def _see(
+        self,
+        run: _Run,
+        statement: Statement,
+        place: Place,
+        state: State,
+        before: ConnectionState,
+        after: ConnectionState,
+        settings: tuple[SettingSet, ...],
+        done: Done = NOTHING_DONE,
+    ) -> State:
+        call = run.call
+        event = Ran(
+            place,
+            call.place,
+            run.key,
+            before,
+            after,
+            statement,
+            statement.text or run.text.value,
+            settings,
+            bound_on_server=run.bound_on_server,
+            symbol=call.frame.symbol,
+            tables=self.tables(run, statement),
+            marks=done.marks,
+            steps=done.steps,
+        )
+        return self.walker.see(event, state)
+
+
+def _touches(statement: Statement) -> bool:
+    """Whether a statement works on rows, and does not only set a setting or end a transaction."""
+    reads = statement.kind in _QUERIES or statement.kind in (Kind.OTHER, Kind.CALL, Kind.COPY)
+    return reads and (bool(statement.reads or statement.writes or statement.calls) or not statement.settings)
+
+
+def _cleanup_lost(connection: ConnectionState, settings: tuple[SettingSet, ...]) -> ConnectionState:
+    """A cleanup that the aborted transaction refuses, while the session holds what it was to clear."""
+    for cleared in settings:
+        setting = connection.setting(cleared.name)
+        if cleared.clears and setting.kept.is_value:
+            connection = connection.with_setting(replace(setting, lost_cleanup=cleared.place))
+    return connection
+
+
+class _Run:
+    """One execute(): what it runs, on what, with what."""
+
+    def __init__(self, key: Key, text: Text, bindings: Bindings, bound_on_server: bool, call: Invocation) -> None:
+        self.key = key
+        self.text = text
+        self.bindings = bindings
+        self.bound_on_server = bound_on_server
+        self.call = call
+
+
+def _has_parameters(parameters: Value) -> bool:
+    """Whether parameters are passed: `execute(sql)` and `execute(sql, None)` send none."""
+    if isinstance(parameters, Items):
+        return bool(parameters.items) or parameters.open
+    if isinstance(parameters, Mapping):
+        return bool(parameters.pairs) or parameters.open
+    return parameters != NONE and not isinstance(parameters, Literal)
