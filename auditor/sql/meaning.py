@@ -3,6 +3,9 @@
 Text that was built in Python may have *holes*: places whose content is only known at run time. A hole is written into
 the text as `hole(0)`, `hole(1)`, …: a number between two private-use characters, which no SQL contains by itself.
 All offsets count characters in the text as given, holes included, and `end` is exclusive.
+
+Some holes have no number and count as -1: a template's `{x}` or `{{ x }}` where a name or a value is expected, and what
+PL/pgSQL puts into a statement that it makes up as it runs.
 """
 
 from __future__ import annotations
@@ -88,7 +91,7 @@ class TermKind(str, enum.Enum):
     FALSE = "false"
     NULL = "null"
     DEFAULT = "default"
-    PARAMETER = "parameter"  #: text: its number from 0 in order of appearance (%s, ?), "$1", or its name (%(x)s, :x)
+    PARAMETER = "parameter"  #: text: its number from 0 through the whole text (%s, ?), "$1", or its name (%(x)s, :x)
     HOLE = "hole"  #: a bare hole where a value or a name is expected
     COLUMN = "column"  #: text: the column's name, lower case, without its table
     NOW = "now"  #: text: now, clock_timestamp, …; `parts` is what is added to it
@@ -121,7 +124,10 @@ class Table(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """`column = value` in UPDATE … SET, ON CONFLICT DO UPDATE SET, MERGE, or a column of INSERT with its value."""
+    """`column = value` in UPDATE … SET, ON CONFLICT DO UPDATE SET, MERGE, or a column of INSERT with its value.
+
+    Of several rows the first is told. The column is empty where a hole stands for the whole assignment.
+    """
 
     column: str
     value: Term
@@ -129,9 +135,11 @@ class Assignment(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A condition: `column operator value`. Operators are written as =, <>, <, <=, >, >=, in, is, is not, like, other.
+    """A condition: `column operator value`, with a column on the left wherever there is one.
 
-    `optional` is true inside OR or NOT, where the condition alone does not decide.
+    Operators are written as =, <>, <, <=, >, >=, in, not in, is, is not, like, other; `= ANY (…)` is in. A column
+    inside a cast or a call counts as the column. A hole that stands for a condition has no column, and "other". A
+    boolean column on its own `is` TRUE. `optional` is true inside OR or NOT, where the condition does not decide alone.
     """
 
     column: str
@@ -142,7 +150,7 @@ class Comparison(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """A row-locking clause: strength is "update", "no key update", "share" or "key share"."""
+    """A row-locking clause, the first of several: strength is "update", "no key update", "share" or "key share"."""
 
     strength: str
     skip_locked: bool
@@ -155,7 +163,7 @@ class Query(NamedTuple):
 
     `role` tells how it hangs under its `parent` (an index into the statement's queries, -1 for none): "top", "cte",
     "in" (column IN (SELECT …)), "scalar" (= (SELECT …)), "array" (ANY(ARRAY(SELECT …))), "exists", "from", "union",
-    "other".
+    "other" (INSERT … SELECT). The first branch of a UNION stands for the whole of it; the others hang under it.
     """
 
     verb: Kind
@@ -187,7 +195,9 @@ class SettingChange(NamedTuple):
 
     `local` is TRUE or FALSE where the text says so, a PARAMETER or HOLE where it comes from outside.
     SET ROLE changes the setting "role", SET SESSION AUTHORIZATION "session_authorization".
-    `called` is true for set_config, false for the statement forms.
+    `called` is true for set_config, false for the statement forms. Names are lower case. SET … TO DEFAULT is a RESET
+    whose value is DEFAULT, and DISCARD ALL is three of them: session_authorization, role, and all else. A list of
+    values is one value of several parts.
     """
 
     change: Change
@@ -216,7 +226,7 @@ class Call(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """CREATE POLICY or ALTER POLICY. Expressions are kept as text; see `auditor.sql.policy` for what they come to."""
+    """CREATE, ALTER or DROP POLICY. Expressions are kept as text; see `auditor.sql.policy` for what they come to."""
 
     name: str
     table: Table
@@ -246,7 +256,10 @@ class Column(NamedTuple):
 
 
 class TableShape(NamedTuple):
-    """A table that is created or changed, with the columns the statement names. `owner` where OWNER TO gives one."""
+    """A table that is created or changed, with the columns the statement names. `owner` where OWNER TO gives one.
+
+    Also the table of CREATE INDEX and CREATE TRIGGER, and a view, without columns.
+    """
 
     table: Table
     columns: tuple[Column, ...] = ()
@@ -254,7 +267,7 @@ class TableShape(NamedTuple):
 
 
 class RoleFacts(NamedTuple):
-    """CREATE/ALTER ROLE, ALTER DATABASE … SET and GRANT role TO role.
+    """CREATE/ALTER ROLE, ALTER DATABASE … SET, ALTER SYSTEM SET (without a name) and GRANT role TO role.
 
     `attributes` are lower case: superuser, nosuperuser, bypassrls, nobypassrls, login, inherit, …
     """
@@ -263,10 +276,16 @@ class RoleFacts(NamedTuple):
     attributes: tuple[str, ...] = ()
     settings: tuple[SettingChange, ...] = ()
     member_of: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()  #: further members that the same GRANT makes
 
 
 class Function(NamedTuple):
-    """CREATE FUNCTION or PROCEDURE, or the body of DO (then without a name)."""
+    """CREATE FUNCTION or PROCEDURE, or the body of DO (then without a name).
+
+    ALTER FUNCTION, whose kind is DDL, tells its name, settings, rights and owner. `parameters` are what a caller
+    passes, in order, empty where one has no name. A body's statements come in the order they are written, control flow
+    flattened; a condition or a value is the SELECT that PL/pgSQL makes of it, told if it calls something or reads rows.
+    """
 
     name: str
     schema: str
@@ -281,7 +300,12 @@ class Function(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """One statement and everything the audit asks of it."""
+    """One statement and everything the audit asks of it.
+
+    `reads` and `writes` are tables whose rows it reads and changes; definitions change no rows. What a view will read
+    is told by its CREATE VIEW, what a default will read of settings by its CREATE TABLE, what a trigger will call by
+    its CREATE TRIGGER. What is in `body` is told there alone; plain EXPLAIN has none.
+    """
 
     kind: Kind
     span: Span

@@ -1,0 +1,302 @@
+"""What a statement means to a job queue, told from its structure: claims, counts, finishes, requeues, reapers.
+
+Nothing is parsed here, so that code which stands for SQL, an ORM's, can build the same structures and ask the same.
+A step says what a statement would mean *if* its table is a job table; whether it is, the program knows: job tables are
+those that something claims from.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from auditor.sql import words
+from auditor.sql.meaning import Comparison, Kind, Query, Span, Statement, TermKind
+from auditor.sql.queue_view import (
+    VALUES,
+    View,
+    asked_states,
+    asks_for_free,
+    assigned,
+    cleared,
+    fence_of,
+    inside,
+    is_bound,
+    is_bounded,
+    names_one,
+    overdue,
+    raises_attempts,
+    set_states,
+    waits_for_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class StepKind(str, enum.Enum):
+    """What a statement does to a job."""
+
+    CLAIM = "claim"  #: takes a job
+    COUNT = "count"  #: raises its attempts, in whatever statement
+    FINISH = "finish"  #: marks it done, or deletes it by its id
+    FAIL = "fail"  #: marks it failed
+    REQUEUE = "requeue"  #: gives one job back to the queue
+    EXTEND = "extend"  #: a heartbeat: prolongs a lease, or says that the worker lives
+    REAP = "reap"  #: gives stalled jobs back
+    ENQUEUE = "enqueue"  #: makes a job
+    RUN_LOG = "run log"  #: writes down that a job is run
+    BURY = "bury"  #: moves jobs to a final state, given up
+    BOUND = "bound"  #: holds attempts against a maximum, in whatever statement
+
+
+class Step(NamedTuple):
+    """One step. Columns are named where the statement has them, and empty where not."""
+
+    kind: StepKind
+    table: str  #: its name as the statement has it, hole marks and all; empty where none is seen
+    span: Span
+    schema: str = ""
+    how: str = ""  #: a claim: "row lock", "lease", "delete" or "advisory lock"
+    skip_locked: bool = False
+    counts: bool = False  #: raises the attempts in the same statement
+    bounded: bool = False  #: holds the attempts against a maximum, in a condition or a CASE
+    delayed: bool = False  #: a claim waits for the run-at column; anything else sets it
+    until: str = ""  #: the time limit that is stored
+    clock: str = ""  #: and the clock it is reckoned from: now, clock_timestamp, …
+    token: str = ""  #: the column that says who holds the job
+    fence: str = ""  #: the column in the conditions that proves the job is still ours
+    by_id: bool = False  #: the conditions name one job
+    watches: str = ""  #: a reaper: the column whose age it looks at
+    extends: str = ""  #: a heartbeat: the column it renews
+    returns: bool = False
+    rechecks: bool = False  #: an UPDATE whose own conditions ask for the state again
+    picks: str = ""  #: how the query that picks the rows hangs under the claim: Query.role, or nothing
+    materialized: bool = False  #: and whether it is a MATERIALIZED CTE
+    limited: bool = False  #: a LIMIT on what is taken
+    states: tuple[str, ...] = ()  #: the states that are set: queued, running, done, failed, dead
+
+
+def queue_steps(statement: Statement) -> tuple[Step, ...]:
+    """What the statement means to a queue; nothing for almost all statements."""
+    steps = [step for inner in statement.body for step in queue_steps(inner)]
+    if statement.queries:
+        steps.extend(_steps(View(statement.queries)))
+    return tuple(steps)
+
+
+_LOCKS = ("update", "no key update")
+
+
+def _steps(view: View) -> Iterator[Step]:
+    for index, query in enumerate(view.queries):
+        if query.verb is Kind.INSERT:
+            yield from _inserted(query)
+            yield from _counted(view, query)
+        elif query.verb is Kind.UPDATE:
+            yield from _updated(view, index, query)
+        elif query.verb is Kind.DELETE:
+            yield from _deleted(view, index, query)
+        elif query.verb is Kind.SELECT and not view.feeds_change(index):
+            yield from _selected(view, query)
+    yield from _bounds(view)
+
+
+def _table_of(query: Query) -> str:
+    return query.target.name if query.target else ""
+
+
+def _schema_of(query: Query) -> str:
+    return query.target.schema if query.target else ""
+
+
+# UPDATE
+
+
+def _updated(view: View, index: int, query: Query) -> Iterator[Step]:
+    conditions = view.conditions(index)
+    step = _changed(view, index, query, conditions)
+    kinds = _kinds_of_update(step, query, conditions)
+    for kind in kinds:
+        if kind is StepKind.CLAIM:
+            yield step._replace(how="lease")
+        else:
+            yield step._replace(kind=kind, delayed=bool(assigned(query, words.is_run_at)))
+    yield from _counted(view, query)
+
+
+def _changed(view: View, index: int, query: Query, conditions: list[Comparison]) -> Step:
+    """All that an UPDATE tells, whatever kind of step it is."""
+    pickers = view.pickers(index)
+    picker = next((one for one in pickers if one.lock), pickers[0] if pickers else None)
+    until = assigned(query, words.is_until)
+    return Step(
+        StepKind.CLAIM,
+        _table_of(query),
+        query.span,
+        _schema_of(query),
+        skip_locked=any(one.lock.skip_locked for one in pickers if one.lock),
+        counts=raises_attempts(query),
+        bounded=is_bounded([*conditions, *query.cases]),
+        delayed=waits_for_time(conditions),
+        until=until,
+        clock=_clock(query, until),
+        token=assigned(query, words.is_token),
+        fence=fence_of(query),
+        by_id=names_one(query),
+        watches=overdue(conditions),
+        extends=assigned(query, words.is_heartbeat) or until,
+        returns=bool(query.returning),
+        rechecks=asks_for_free(query.conditions),
+        picks=picker.role if picker else "",
+        materialized=bool(picker and picker.materialized),
+        limited=bool(picker and picker.limit),
+        states=tuple(sorted(set_states(query))),
+    )
+
+
+def _clock(query: Query, column: str) -> str:
+    """The clock that a column is set by."""
+    values = (made.value for made in query.assignments if made.column == column)
+    return next((part.text for value in values for part in inside(value) if part.kind is TermKind.NOW), "")
+
+
+def _kinds_of_update(step: Step, query: Query, conditions: list[Comparison]) -> list[StepKind]:
+    states = set(step.states)
+    table = _table_of(query)
+    people = words.is_people(table)
+    if _is_claim(step, query, conditions) and not people:
+        return [StepKind.CLAIM]
+    kinds = []
+    stalled = not step.by_id and bool(step.watches or {"running", "active"} & asked_states(conditions))
+    released = "queued" in states or (not states and cleared(query, words.is_token) and not step.token)
+    if released:
+        kinds.append(StepKind.REAP if stalled else StepKind.REQUEUE)
+    if "dead" in states or ("failed" in states and (step.bounded or stalled)):
+        kinds.append(StepKind.BURY)
+    elif "failed" in states or (not states and assigned(query, words.is_error) and step.counts):
+        kinds.append(StepKind.FAIL)
+    if "done" in states or (not states and not released and assigned(query, words.is_finished)):
+        kinds.append(StepKind.FINISH)
+    if not kinds and step.extends and not people and not stalled:
+        kinds.append(StepKind.EXTEND)
+    delays = assigned(query, words.is_run_at)
+    if not kinds and delays and step.by_id:
+        kinds.append(StepKind.REQUEUE)
+    return kinds
+
+
+def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
+    """Whether an UPDATE takes jobs: it marks them as held, and asks for such as nobody holds."""
+    states = set(step.states)
+    if states & {"queued", "done", "failed", "dead"}:
+        return False
+    started = assigned(query, words.is_started)
+    held = bool(step.token or step.until or started)
+    # A state that comes from outside is a mark where the rows were locked to be taken.
+    unknown = step.skip_locked and step.returns and bool(assigned(query, words.is_status, *VALUES))
+    marks = "running" in states or held or unknown
+    free = asks_for_free(conditions) or bool(step.watches)
+    picked = step.skip_locked or (bool(step.picks) and step.limited)
+    if step.by_id:
+        # By id it is the second half of select-then-update; a time limit alone is a heartbeat.
+        queue = words.is_queue(_table_of(query))
+        takes = "running" in states or (bool(step.token) and not step.fence)
+        return takes and (held or step.counts or queue)
+    return marks and (free or picked)
+
+
+def _counted(view: View, query: Query) -> Iterator[Step]:
+    if not raises_attempts(query):
+        return
+    made = next(one for one in query.assignments if words.is_attempts(one.column))
+    conditions = [found for one in view.queries for found in (*one.conditions, *one.cases)]
+    yield Step(
+        StepKind.COUNT,
+        _table_of(query),
+        made.span,
+        _schema_of(query),
+        counts=True,
+        bounded=is_bounded(conditions),
+        fence=fence_of(query),
+        by_id=names_one(query),
+        returns=bool(query.returning),
+    )
+
+
+# DELETE, SELECT, INSERT
+
+
+def _deleted(view: View, index: int, query: Query) -> Iterator[Step]:
+    """DELETE … RETURNING of what a query picks is a claim; DELETE by id is how many queues finish."""
+    conditions = view.conditions(index)
+    step = _changed(view, index, query, conditions)
+    purges = bool(step.watches or {"done", "failed", "dead"} & asked_states(conditions))
+    if step.returns and (step.skip_locked or (step.picks and step.limited)):
+        if not purges:
+            yield step._replace(how="delete")
+    elif step.by_id and not words.is_people(_table_of(query)):
+        yield step._replace(kind=StepKind.FINISH)
+
+
+def _selected(view: View, query: Query) -> Iterator[Step]:
+    """SELECT … FOR UPDATE of what waits in a queue; of one row by its id it is no claim."""
+    if query.target is None or names_one(query):
+        return
+    lock = query.lock
+    advisory = any(
+        part.text.startswith("pg_try_advisory") for found in query.conditions for part in inside(found.value)
+    )
+    if lock is not None and lock.strength in _LOCKS:
+        queue_like = asks_for_free(query.conditions) or (words.is_queue(_table_of(query)) and query.limit is not None)
+        if not (queue_like or (lock.skip_locked and (query.limit is not None or query.conditions))):
+            return
+        how, span = "row lock", lock.span
+    elif advisory and (asks_for_free(query.conditions) or query.limit is not None):
+        how, span = "advisory lock", query.span
+    else:
+        return
+    yield Step(
+        StepKind.CLAIM,
+        _table_of(query),
+        span,
+        _schema_of(query),
+        how=how,
+        skip_locked=bool(lock and lock.skip_locked),
+        bounded=is_bounded(query.conditions),
+        delayed=waits_for_time(query.conditions),
+        watches=overdue(query.conditions),
+        returns=True,
+        picks=query.role if query.role != "top" else "",
+        materialized=query.materialized,
+        limited=query.limit is not None,
+    )
+
+
+def _inserted(query: Query) -> Iterator[Step]:
+    """An INSERT makes a job, or writes down that one is run."""
+    table = _table_of(query)
+    columns = [made.column for made in query.assignments]
+    if words.is_run_log(table) and any(words.is_job_id(column) for column in columns):
+        yield Step(StepKind.RUN_LOG, table, query.span, _schema_of(query), returns=bool(query.returning))
+    elif words.is_queue(table) or any(
+        words.is_run_at(column) or words.is_attempts(column) or words.is_maximum(column) for column in columns
+    ):
+        states = tuple(sorted(set_states(query)))
+        delayed = bool(assigned(query, words.is_run_at))
+        yield Step(StepKind.ENQUEUE, table, query.span, _schema_of(query), states=states, delayed=delayed)
+
+
+def _bounds(view: View) -> Iterator[Step]:
+    """Every place where attempts are held against a maximum."""
+    for query in view.queries:
+        for found in (*query.conditions, *query.cases):
+            if is_bound(found):
+                yield Step(
+                    StepKind.BOUND,
+                    _table_of(query),
+                    found.span,
+                    _schema_of(query),
+                    bounded=True,
+                    by_id=names_one(query),
+                )

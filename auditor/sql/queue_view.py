@@ -1,0 +1,187 @@
+"""Questions about the queries of a statement that queues are told by: what they set, ask for, and lock."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from auditor.sql import words
+from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN, Comparison, Kind, Query, Table, Term, TermKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+#: What a value that comes from outside, or is written out, is made of.
+VALUES = (TermKind.PARAMETER, TermKind.HOLE, TermKind.LITERAL)
+
+
+class View:
+    """The queries of one statement, and what can be asked of them together."""
+
+    def __init__(self, queries: tuple[Query, ...]) -> None:
+        self.queries = queries
+
+    def feeds_change(self, index: int) -> bool:
+        """Whether a query is there for an UPDATE or DELETE of the same table, around it or beside it."""
+        changes = (query for query in self.queries if query.verb in (Kind.UPDATE, Kind.DELETE))
+        return any(same_table(query.target, self.queries[index].target) for query in changes)
+
+    def pickers(self, index: int) -> list[Query]:
+        """The SELECTs that pick rows for a change of their table."""
+        target = self.queries[index].target
+        return [query for query in self.queries if query.verb is Kind.SELECT and same_table(query.target, target)]
+
+    def conditions(self, index: int) -> list[Comparison]:
+        """All that decides which rows are changed: the query's own conditions and those of its pickers."""
+        own = self.queries[index].conditions
+        return [*own, *(found for query in self.pickers(index) for found in query.conditions)]
+
+
+_HOLE = re.compile(f"{HOLE_OPEN}[^{HOLE_CLOSE}]*{HOLE_CLOSE}")
+
+
+def same_table(one: Table | None, other: Table | None) -> bool:
+    """Whether two names in one statement mean the same table; two holes are taken for the same name."""
+    if one is None or other is None:
+        return False
+    names = {_HOLE.sub(HOLE_OPEN, table.name) for table in (one, other)}
+    schemas = {_HOLE.sub(HOLE_OPEN, table.schema) for table in (one, other)} - {""}
+    return len(names) == 1 and len(schemas) < 2
+
+
+def inside(term: Term) -> Iterator[Term]:
+    """A term and all it is made of."""
+    pending = [term]
+    while pending:
+        term = pending.pop()
+        yield term
+        pending.extend(term.parts)
+
+
+def states_in(term: Term) -> set[str]:
+    """The states that a value may name, through casts and CASE."""
+    found = {words.state_of(part.text) for part in inside(term) if part.kind is TermKind.LITERAL}
+    return found - {""}
+
+
+def set_states(query: Query) -> set[str]:
+    return {state for made in query.assignments if words.is_status(made.column) for state in states_in(made.value)}
+
+
+def asked_states(conditions: Iterable[Comparison]) -> set[str]:
+    """The states that conditions ask for; what they exclude does not count."""
+    asked = (found for found in conditions if words.is_status(found.column) and found.operator in ("=", "in"))
+    return {state for found in asked for state in states_in(found.value)}
+
+
+def raises_attempts(query: Query) -> bool:
+    """Whether an attempts column goes up by something, or one that counts down goes down."""
+    if query.verb is Kind.INSERT and not any(made.value.kind is TermKind.ADD for made in query.assignments):
+        return False
+    for made in query.assignments:
+        if not words.is_attempts(made.column):
+            continue
+        kind = TermKind.SUBTRACT if words.is_left(made.column) else TermKind.ADD
+        if any(part.kind is kind and words.is_attempts(part.text) for part in inside(made.value)):
+            return True
+        # A number from outside, or from the query that picked the row: it was raised there.
+        if made.value.kind in (TermKind.PARAMETER, TermKind.HOLE):
+            return True
+        if query.verb is Kind.UPDATE and made.value.kind is TermKind.COLUMN and words.is_attempts(made.value.text):
+            return True
+    return False
+
+
+def assigned(query: Query, named: Callable[[str], bool], *kinds: TermKind) -> str:
+    """The first column of that name which is set to a value of one of these kinds, or to anything but NULL."""
+    for made in query.assignments:
+        fits = made.value.kind in kinds if kinds else made.value.kind not in (TermKind.NULL, TermKind.DEFAULT)
+        if named(made.column) and fits:
+            return made.column
+    return ""
+
+
+def cleared(query: Query, named: Callable[[str], bool]) -> bool:
+    return bool(assigned(query, named, TermKind.NULL))
+
+
+def names_one(query: Query) -> bool:
+    """Whether the conditions name one row by a value from outside."""
+    table = query.target.name if query.target else ""
+    return any(
+        words.is_id(found.column, table)
+        and found.operator in ("=", "in")
+        and not found.optional
+        and any(part.kind in VALUES for part in inside(found.value))
+        for found in query.conditions
+    )
+
+
+def fence_of(query: Query) -> str:
+    """The column that proves the job is still held: a token, or the number of the attempt."""
+    for named in (words.is_token, words.is_attempts, words.is_until):
+        for found in query.conditions:
+            equal = found.operator == "=" and not found.optional and found.value.kind is not TermKind.NULL
+            alive = named is words.is_until and found.operator in (">", ">=") and not found.optional
+            if named(found.column) and (equal or alive) and not words.is_maximum(found.value.text):
+                return found.column
+    return ""
+
+
+def is_bound(found: Comparison) -> bool:
+    """attempts < maximum, in whatever direction."""
+    if found.operator not in ("<", "<=", ">", ">=", "=") or found.value.kind is TermKind.NOW:
+        return False
+    if words.is_attempts(found.column):
+        limit = found.value.kind in VALUES or any(words.is_maximum(part.text) for part in inside(found.value))
+        return limit and (found.operator != "=" or words.is_maximum(found.value.text))
+    return words.is_maximum(found.column) and any(words.is_attempts(part.text) for part in inside(found.value))
+
+
+def is_bounded(conditions: Iterable[Comparison]) -> bool:
+    return any(is_bound(found) for found in conditions)
+
+
+_TIMES = (TermKind.NOW, TermKind.CAST, TermKind.QUERY, *VALUES)
+
+
+def waits_for_time(conditions: Iterable[Comparison]) -> bool:
+    """Whether a run-at column is held against the time, or the last attempt must be long enough ago."""
+    for found in conditions:
+        due = found.operator in ("<", "<=") and found.value.kind in _TIMES
+        tried = words.is_started(found.column) and "attempt" in found.column and bool(found.value.parts)
+        if due and (words.is_run_at(found.column) or tried):
+            return True
+    return False
+
+
+def overdue(conditions: Sequence[Comparison]) -> str:
+    """The column whose age shows that a job has stalled."""
+    for named in (words.is_until, words.is_heartbeat, words.is_started, _is_time):
+        for found in conditions:
+            old = found.operator in ("<", "<=") and found.value.kind in _TIMES
+            aged = named is not _is_time or (found.value.kind is TermKind.NOW and bool(found.value.parts))
+            if named(found.column) and old and aged and not words.is_run_at(found.column):
+                return found.column
+    return ""
+
+
+def _is_time(column: str) -> bool:
+    """Any other column, such as updated_at: of interest only where it is held against a time long ago."""
+    return bool(column)
+
+
+def asks_for_free(conditions: Iterable[Comparison]) -> bool:
+    """Whether conditions ask for jobs that nobody has: queued, without a holder, or due."""
+    conditions = list(conditions)
+    return (
+        "queued" in asked_states(conditions)
+        or waits_for_time(conditions)
+        or any(
+            found.operator == "is" and found.value.kind is TermKind.NULL and any(named(found.column) for named in _HELD)
+            for found in conditions
+        )
+    )
+
+
+_HELD = (words.is_token, words.is_until, words.is_started, words.is_finished)

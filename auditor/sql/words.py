@@ -1,0 +1,192 @@
+"""The vocabulary of job queues: what columns, tables and states are called. Names are matched by their words."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from auditor.sql.tokens import word_set
+
+_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+
+
+@lru_cache(maxsize=4096)
+def words(name: str) -> tuple[str, ...]:
+    """The words of a name, in lower case: locked_until and lockedUntil are the same."""
+    return tuple(word.lower() for word in _WORD.findall(name))
+
+
+def _any(*names: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(name.split("_")) for text in names for name in text.split())
+
+
+# Columns: a name matches when it ends in one of these.
+
+_ATTEMPTS = _any(
+    "attempt attempts attempt_count attempts_count attempt_number attempts_made attempt_no num_attempts n_attempts",
+    "tries try_count num_tries retries retry_count num_retries retry retry_number times_tried",
+    "failures failure_count fail_count failed_count num_failures error_count errors_count",
+    "deliveries delivery_count receive_count read_ct read_count dequeue_count run_count execution_count",
+)
+#: Columns that count down.
+_LEFT = _any("attempts_left tries_left retries_left remaining_attempts remaining_tries remaining_retries")
+_STATUS = _any("status state phase")
+_UNTIL = _any(
+    "locked_until lock_until lease_until leased_until claimed_until reserved_until invisible_until hidden_until until",
+    "lease_expires_at lock_expires_at claim_expires_at lease_expires lock_expires lease_expiry lock_expiry expires_at",
+    "lease_expiration lock_expiration lease_deadline lock_timeout lease_timeout timeout_at deadline deadline_at",
+    "visible_at visible_after visibility_timeout vt lease_end lease_ends_at",
+)
+_TOKEN = _any(
+    "locked_by lock_by leased_by claimed_by reserved_by attempted_by picked_by taken_by acquired_by owned_by held_by",
+    "lock_token lease_token claim_token fencing_token fence_token run_token lock_id lease_id claim_id lock_key",
+    "worker_id worker_name worker owner owner_id executor executor_id processor processor_id consumer consumer_id",
+    "runner runner_id receipt receipt_id receipt_handle fence nonce",
+)
+_STARTED = _any(
+    "started_at started start_time start_at locked_at claimed_at leased_at picked_at acquired_at reserved_at taken_at",
+    "attempted_at last_attempt_at last_attempted_at processing_at processing_started dequeued_at",
+)
+_HEARTBEAT = _any(
+    "heartbeat heartbeat_at last_heartbeat heartbeats last_seen last_seen_at last_ping pinged_at alive_at"
+)
+_RUN_AT = _any(
+    "run_at next_run_at next_run run_after scheduled_at scheduled_for scheduled_time schedule_at available_at",
+    "available_after next_attempt_at next_attempt next_retry_at next_try_at retry_at retry_after not_before due_at",
+    "execute_at execute_after process_after process_at publish_after deliver_at deliver_after send_at start_after",
+    "delay_until delayed_until visible_at visible_after vt eta",
+)
+_FINISHED = _any(
+    "finished_at finished completed_at done_at ended_at processed_at processed succeeded_at published_at sent_at",
+    "delivered_at dispatched_at acked_at acknowledged_at consumed_at",
+)
+_ERROR = _any("last_error error error_message errors failed_at failure_reason traceback exception")
+#: What names one job.
+_IDS = _any("id uuid pk ctid job_id task_id message_id msg_id event_id item_id row_id outbox_id")
+_JOB_IDS = _any(
+    "job_id task_id message_id msg_id event_id item_id outbox_id job task run_id queue_id entry_id job_uuid"
+)
+_MAXIMUM = frozenset(("max", "maximum", "limit", "allowed"))
+_NOT_COUNTS = frozenset(("max", "maximum", "limit", "at", "id", "by", "after", "delay", "policy", "backoff"))
+
+
+def _ends(name: str, endings: frozenset[tuple[str, ...]]) -> bool:
+    split = words(name)
+    return any(split[-length:] in endings for length in range(1, min(len(split), 4) + 1))
+
+
+def is_attempts(name: str) -> bool:
+    return (_ends(name, _ATTEMPTS) or is_left(name)) and not _NOT_COUNTS & set(words(name))
+
+
+def is_left(name: str) -> bool:
+    return _ends(name, _LEFT)
+
+
+def is_maximum(name: str) -> bool:
+    """max_attempts, retry_limit: what an attempts column is held against."""
+    split = set(words(name))
+    return bool(split & _MAXIMUM)
+
+
+def is_status(name: str) -> bool:
+    return _ends(name, _STATUS)
+
+
+def is_until(name: str) -> bool:
+    return _ends(name, _UNTIL)
+
+
+def is_token(name: str) -> bool:
+    return _ends(name, _TOKEN)
+
+
+def is_started(name: str) -> bool:
+    return _ends(name, _STARTED)
+
+
+def is_heartbeat(name: str) -> bool:
+    return _ends(name, _HEARTBEAT)
+
+
+def is_run_at(name: str) -> bool:
+    return _ends(name, _RUN_AT)
+
+
+def is_finished(name: str) -> bool:
+    return _ends(name, _FINISHED)
+
+
+def is_error(name: str) -> bool:
+    return _ends(name, _ERROR)
+
+
+def is_job_id(name: str) -> bool:
+    """A reference to a job from another table."""
+    return _ends(name, _JOB_IDS)
+
+
+def is_id(name: str, table: str) -> bool:
+    """What names one row of the table."""
+    if words(name) in _IDS:
+        return True
+    return words(name)[-1:] == ("id",) and words(name)[:-1] == (*words(table)[:-1], *_singular(words(table)[-1:]))
+
+
+def _singular(last: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.removesuffix("s") for word in last)
+
+
+# Tables
+
+_QUEUES = word_set(
+    """
+    job jobs task tasks queue queues outbox inbox message messages event events work works workitem item items run runs
+    execution executions delivery deliveries notification notifications webhook webhooks email emails mailbox letter
+    letters request requests import imports export exports todo todos backlog command commands step steps
+    """
+)
+_PEOPLE = word_set(
+    """
+    user users account accounts login logins otp otps code codes password passwords session sessions auth customer
+    customers member members person people profile profiles credential credentials verification verifications
+    challenge challenges coupon coupons invitation invitations
+    """
+)
+_LOGS = word_set("run runs execution executions attempt attempts history log logs audit result results")
+
+
+def is_queue(table: str) -> bool:
+    return bool(_QUEUES & set(words(table)))
+
+
+def is_people(table: str) -> bool:
+    """Tables whose counters and locks are about people: OTP codes, logins."""
+    return bool(_PEOPLE & set(words(table))) and not is_queue(table)
+
+
+def is_run_log(table: str) -> bool:
+    split = words(table)
+    return len(split) > 1 and split[-1] in _LOGS
+
+
+# States
+
+_STATES = {
+    "queued": """queued pending ready waiting new available scheduled todo enqueued created open retry retryable
+        retrying deferred delayed idle unprocessed free""",
+    "running": """running processing in_progress inprogress started executing claimed locked leased working picked
+        acquired doing busy reserved in_flight inflight dispatched picked_up""",
+    "active": "active assigned consumed",
+    "done": """done completed complete succeeded success successful finished processed published sent delivered ok
+        acked acknowledged""",
+    "failed": "failed error errored failure fail",
+    "dead": """dead dead_letter deadletter dead_lettered buried discarded abandoned exhausted poisoned poison dlq
+        permanently_failed failed_permanently gave_up crashed lost""",
+}
+_STATE_OF = {"_".join(words(word)): state for state, names in _STATES.items() for word in names.split()}
+
+
+def state_of(value: str) -> str:
+    """queued, running, active (running, if something else says so), done, failed or dead; else nothing."""
+    return _STATE_OF.get("_".join(words(value)), "")
