@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from auditor.program.code import descend
@@ -12,15 +13,22 @@ if TYPE_CHECKING:
 
 #: What the names of attempt counters are made of.
 _COUNTERS = ("attempt", "retr", "tries", "failure", "fail_count", "deliver", "error_count", "receive_count", "read_ct")
+#: A maximum that is held against something else is only being checked itself.
+_MAXIMA = ("max", "limit", "allowed", "total")
 
 
-def compares_attempts(module: ModuleInfo) -> bool:
-    """Whether a module has a comparison by size in which the name of an attempt counter stands."""
-    return any(
-        any(operator in ("<", "<=", ">", ">=") for operator in part.operators)
+def functions_comparing_attempts(module: ModuleInfo) -> Iterator[str]:
+    """The qualified names of the functions that compare an attempt counter by size."""
+    for function in module.functions():
+        if any(_compares(part) for part in descend(function.node, into_functions=False)):
+            yield function.qualname
+
+
+def _compares(part: object) -> bool:
+    return (
+        isinstance(part, nodes.Compare)
+        and any(operator in ("<", "<=", ">", ">=") for operator in part.operators)
         and any(_is_counter(side) for side in (part.left, *part.rights))
-        for part in descend(module.facts.module)
-        if isinstance(part, nodes.Compare)
     )
 
 
@@ -34,6 +42,7 @@ def _is_counter(expression: nodes.Expression) -> bool:
             name = part.name
         elif isinstance(part, nodes.Text) and len(part.pieces) == 1 and isinstance(part.pieces[0], str):
             name = part.pieces[0]
-        if any(word in name.lower() for word in _COUNTERS):
+        lowered = name.lower()
+        if any(word in lowered for word in _COUNTERS) and not any(word in lowered for word in _MAXIMA):
             return True
     return False

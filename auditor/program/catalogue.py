@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Locator = Callable[[Span], "Place"]
 
+#: What stands for a name that is only known at run time.
+UNNAMED = "…"
 #: Words in the name of a custom setting that say it names a tenant.
 TENANT_WORDS = frozenset(
     [
@@ -185,11 +187,16 @@ class Catalogue:
         return frozenset(names)
 
     def reads_tenant(self, policy: Policy) -> tuple[str, ...]:
-        """The tenant settings that a policy needs, in the order of their names."""
+        """The tenant settings that a policy needs, in the order of their names.
+
+        A setting whose name is filled in later is one of them: policies read hardly any other.
+        """
         names = set(_names(policy.reads))
         for call in policy.calls:
             names |= self._read_by(call.name, frozenset())
-        return tuple(sorted(name for name in names if self.is_tenant(name) is not None))
+        found = sorted(name for name in names if self.is_tenant(name) is not None)
+        filled_in = any(read.name.kind is TermKind.HOLE or read.name.holes for read in policy.reads)
+        return (*found, UNNAMED) if filled_in else tuple(found)
 
     def _read_by(self, function: str, above: frozenset[str]) -> set[str]:
         if function in above:

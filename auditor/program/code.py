@@ -49,6 +49,14 @@ class FunctionInfo:
         )
 
     @cached_property
+    def gives_value(self) -> bool:
+        """Some way through it returns something."""
+        return any(
+            isinstance(part, nodes.Return) and part.value is not None
+            for part in descend(self.node, into_functions=False)
+        )
+
+    @cached_property
     def decorator_names(self) -> frozenset[str]:
         """The last names of its decorators: `property`, `contextmanager`, `task`, …"""
         names = set()

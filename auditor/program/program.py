@@ -121,7 +121,7 @@ class Program:
         module = ModuleInfo(name, file.path, file.file, facts, data, package, reported, test)
         for comment in facts.comments:
             directive = parse_directive(
-                comment.text, file.path, comment.line, comment.column, comment.own_line, facts.statements
+                comment.text, file.path, comment.line, comment.column + 1, comment.own_line, facts.statements
             )
             if directive is not None:
                 self.directives.append(directive)

@@ -24,6 +24,7 @@ _AMBIGUOUS = frozenset({"close", "copy", "reset", "stream", "connection", "check
 _WORDS = frozenset(
     name for driver in drivers.DRIVERS for (_, name), act in driver.methods.items() if act is not Act.NOTHING
 ) | {"autocommit", "isolation_level", "prepare_threshold", "enter_context", "enter_async_context"}
+_PLAIN_WORDS = _WORDS - _AMBIGUOUS
 
 #: Names that tell nothing between modules: most objects have methods of these names.
 _GENERIC = frozenset(
@@ -47,6 +48,9 @@ class Relevance:
 
     def __init__(self) -> None:
         self._relevant: set[FunctionInfo] = set()
+        self._waiting: list[FunctionInfo] = []
+        #: Some module imports a driver: without one nothing that is walked could reach a database.
+        self.driven = False
         self._users: dict[str, list[FunctionInfo]] = {}
         self._owners: dict[str, list[FunctionInfo]] = {}
         self._imports: dict[ModuleInfo, frozenset[str]] = {}
@@ -64,6 +68,9 @@ class Relevance:
         )
         driven = any(package in self._imports[module] for driver in drivers.DRIVERS for package in driver.packages)
         local = frozenset(_names_of_drivers(module)) if driven else frozenset()
+        if driven and not self.driven:
+            self.driven = True
+            self._spread(self._waiting)
         fresh: list[FunctionInfo] = []
         for function in module.functions():
             names = frozenset(_names_used(function))
@@ -71,8 +78,11 @@ class Relevance:
                 self._users.setdefault(name, []).append(function)
             self._owners.setdefault(function.node.name, []).append(function)
             known = any(self._matters(name, function) for name in names)
-            if known or names & local or _is_direct(function, names, driven):
+            if known or names & local or _is_direct(function) or (driven and names & _WORDS):
                 fresh.append(function)
+            elif names & _PLAIN_WORDS:
+                # Its connection comes from elsewhere: that there is a driver may only be seen later.
+                (fresh if self.driven else self._waiting).append(function)
         self._spread(fresh)
 
     def _spread(self, fresh: list[FunctionInfo]) -> None:
@@ -128,10 +138,8 @@ def _names_of_drivers(module: ModuleInfo) -> Iterator[str]:
             yield part.name
 
 
-def _is_direct(function: FunctionInfo, names: frozenset[str], driven: bool) -> bool:
-    """Whether the function itself speaks to a database, makes what is sent to one, or calls what it is given."""
-    if names & _WORDS and (driven or names & (_WORDS - _AMBIGUOUS)):
-        return True
+def _is_direct(function: FunctionInfo) -> bool:
+    """Whether the function itself makes what is sent to a database, or calls what it is given."""
     given = {parameter.name for parameter in function.node.parameters}
     for part in descend(function.node.body):
         if isinstance(part, nodes.Text) and any(isinstance(piece, str) and is_sql(piece) for piece in part.pieces[:1]):

@@ -1,7 +1,7 @@
 """The trees that Python files are lowered to: what the audit needs of `ast`, and nothing that differs between versions.
 
-Every node is a frozen dataclass of plain values, tuples and other nodes, so a tree can be stored as data and compared
-in tests. (Not named tuples: type checkers compare those by structure, which on recursive unions takes for ever.)
+Every node is a record of plain values, tuples and other nodes, so a tree can be stored as data and compared in tests.
+(Not named tuples: type checkers compare those by structure, which on recursive unions takes for ever.)
 `span` is (line, column, end line, end column) as `ast` counts: lines from 1, columns from 0 in UTF-8 bytes, the end
 exclusive. Docstrings, comments and type checking blocks leave nothing behind.
 """
@@ -452,7 +452,10 @@ class Module:
 
 @record
 class Comment:
-    """A comment that speaks to the audit, as written from its `#`. `own_line` is false behind code."""
+    """A comment that speaks to the audit, as written from its `#`. `own_line` is false behind code.
+
+    `line` and `column` count as those of spans do.
+    """
 
     text: str
     line: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from auditor.drivers.model import Callback
 from auditor.findings import Confidence, Place
 from auditor.sql.meaning import Kind
-from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
+from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
 from auditor.timeline.events import CallbackRan, Event, Handover, Inherited, Outlived, Ran, SettingSet, Stranded, Where
 from auditor.timeline.queues import JobRun, Queues, UnboundedClaim
 from auditor.timeline.security import HiddenQueue, JudgedPolicy, Security
@@ -243,6 +243,10 @@ class Timeline:
     def reaper_counts(self, table: str) -> bool:
         """Whether what takes back stalled jobs counts the attempt that was lost."""
         return self._queues.reaper_counts(table)
+
+    def recovery(self, claim: Mark) -> Place | None:
+        """What gives the stalled jobs of a claim's table back to the queue however often they were tried."""
+        return self._queues.recovery(claim)
 
     def unbounded_claims(self) -> Iterator[UnboundedClaim]:
         """Claims that take a job however often it has been tried."""

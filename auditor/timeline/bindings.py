@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN, Term, TermKind
 from auditor.timeline.values import UNKNOWN, Items, Literal, Made, Mapping, Quoted, Text, Value, options_of
 
@@ -11,8 +12,6 @@ from auditor.timeline.values import UNKNOWN, Items, Literal, Made, Mapping, Quot
 _PLAIN_TYPES = ("int", "float", "bool", "UUID", "uuid4", "Decimal", "len", "id")
 
 
-#: A name that is only known at run time.
-UNNAMED = "…"
 
 
 class Resolved(NamedTuple):

@@ -182,8 +182,8 @@ class Blocks:
         flow.raises.extend((after.unbind(key), raised) for after, raised in inner.raises)
         states: list[State] = []
         for after, _ in results:
-            how = after.store.get((key, "how"))
-            value = after.store.get((key, "value"), UNKNOWN)
+            how = after.get(key, "how")
+            value = after.get(key, "value") or UNKNOWN
             left = after.unbind(key)
             if how == Text("return"):
                 flow.returns.append((left, value))

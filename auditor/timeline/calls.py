@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from auditor.program.code import descend
 from auditor.python import nodes
 from auditor.timeline import collections, strings
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Worked
-from auditor.timeline.invocation import Invocation, Keywords
+from auditor.timeline.invocation import Invocation
 from auditor.timeline.parameters import Parameters
-from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge, merge_raises
+from auditor.timeline.pure import PureCalls
+from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge_raises, merge_values
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from auditor.findings import Place
     from auditor.program.code import FunctionInfo
     from auditor.timeline.evaluate import Results
+    from auditor.timeline.pure import Outcome
     from auditor.timeline.walker import Walker
 
     #: What happens at a generator's yield: see `Frame.on_yield`.
@@ -61,6 +62,7 @@ class Calls:
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
         self.parameters = Parameters(walker)
+        self.pure = PureCalls()
         #: The activations that a function sees, by where it was defined.
         self.scopes_of: dict[tuple[FunctionInfo, Key], tuple[Key, ...]] = {}
         #: Functions that were walked because something calls them.
@@ -77,12 +79,12 @@ class Calls:
             for call in self._invocations(node, before, frame, flow):
                 changed = self._changed_in_place(node, callee, call)
                 results.extend(self.apply(callee, call) if changed is None else changed)
-        return merge_results(results)
+        return merge_values(results)
 
     def _super(self, state: State, frame: Frame) -> Value:
         assert frame.owner is not None
         first = frame.function.node.parameters[0].name if frame.function and frame.function.node.parameters else ""
-        return Super(frame.owner, state.store.get((frame.key, first), UNKNOWN))
+        return Super(frame.owner, state.get(frame.key, first) or UNKNOWN)
 
     def _invocations(self, node: nodes.Call, state: State, frame: Frame, flow: Flow) -> Iterator[Invocation]:
         expressions = [*node.arguments, *(value for _, value in node.keywords)]
@@ -120,7 +122,7 @@ class Calls:
         """Call `callee`: each way out of the call, with what it returns."""
         if isinstance(callee, Either):
             options = [option for option in callee.options if option != NONE]
-            return merge_results([result for option in options for result in self.apply(option, call)])
+            return merge_values([result for option in options for result in self.apply(option, call)])
         if isinstance(callee, Function):
             return self._function(callee, call)
         if isinstance(callee, Class):
@@ -155,13 +157,25 @@ class Calls:
             return self.opaque(function, call)
         self.entered.add(info)
         inner = self.frame_of(function, call.frame, call.span, on_yield)
+        known = self.pure.recall(info, inner, call)
+        if known is None:
+            used = self.walker.database.used
+            known = self._walked(info, inner, call)
+            if used == self.walker.database.used:
+                self.pure.remember(info, inner, call, known)
+        results, raises = known
+        call.flow.raises.extend(raises)
+        return results
+
+    def _walked(self, info: FunctionInfo, inner: Frame, call: Invocation) -> Outcome:
         ready = self.parameters.bind(info, inner, call)
         out = Flow()
         ends = self.walker.block(info.node.body, [ready], inner, out)
-        raises = merge_raises([(self._left(after, inner), raised) for after, raised in out.raises])
-        call.flow.raises.extend(raises)
         results = [*out.returns, *((end, NONE) for end in ends)]
-        return merge_results([(self._left(after, inner), value) for after, value in results])
+        return (
+            merge_values([(self._left(after, inner), value) for after, value in results]),
+            merge_raises([(self._left(after, inner), raised) for after, raised in out.raises]),
+        )
 
     def pending(self, pending: Pending, call: Invocation, on_yield: OnYield | None = None) -> Results:
         """Run what was called earlier and only runs now, from the state and place of `call`."""
@@ -170,7 +184,7 @@ class Calls:
     def frame_of(self, function: Function, caller: Frame, span: nodes.Span, on_yield: OnYield | None = None) -> Frame:
         """The activation of a function that is called from `caller`."""
         info = function.info
-        key = self.walker.keys.of("call", caller.key, span, info)
+        key = self.walker.keys.of_activation("call", caller.key, span, info)
         outer = self.scopes_of.get((info, function.frame), (self.walker.names.module_key(info.module),))
         scopes = [part for part in info.node.body if isinstance(part, nodes.Scope)]
         return Frame(
@@ -201,6 +215,8 @@ class Calls:
             return made
         instance = Instance(cls.info, self.walker.keys.of("object", call.frame.key, call.span, cls.info))
         init = objects.class_member(instance, "__init__")
+        if objects.is_exception(cls.info):
+            return [(call.state, instance)]
         if isinstance(init, Function):
             return [(after, instance) for after, _ in self.apply(replace(init, bound=instance), call)]
         if any(base.takes_fields for base in objects.lineage(cls.info)):
@@ -231,7 +247,7 @@ class Calls:
         frame = self.frame_of(init, names.module_frame(init.info.module), init.info.node.name_span)
         values = self.parameters.of_root(init.info, frame, instance)
         out = Flow()
-        start = State({}, names.base.connections).bind_all(frame.key, values)
+        start = names.start().bind_all(frame.key, values)
         with self.walker.as_root(f"new {instance.info.dotted}"):
             ends = self.walker.block(init.info.node.body, [start], frame, out)
         ends = [*ends, *(after for after, _ in out.returns)]
@@ -244,7 +260,7 @@ class Calls:
         outer = names.module_frame(function.module)
         frame = self.frame_of(Function(function, outer.key), outer, function.node.name_span)
         with self.walker.quietly(), self.walker.as_root(f"start {function.dotted}"):
-            start = State({}, names.base.connections).bind_all(frame.key, self.parameters.of_root(function, frame))
+            start = names.start().bind_all(frame.key, self.parameters.of_root(function, frame))
             ways = self.walker.evaluate(expression, start, frame, Flow())
             results = [self._settled(way, after, frame) for after, way in ways]
         for after, _ in ways[:1]:
@@ -324,11 +340,8 @@ class Calls:
         """Whether a call that is given a job does its work: it is no function that only makes something of it."""
         if isinstance(callee, Unknown):
             return True
-        returns = isinstance(callee, Function) and any(
-            isinstance(part, nodes.Return) and part.value is not None
-            for part in descend(callee.info.node, into_functions=False)
-        )
-        return call.span == self.walker.for_effect and not returns
+        makes = isinstance(callee, Function) and callee.info.gives_value
+        return call.span == self.walker.for_effect and not makes
 
     def _shared(self, value: Value) -> None:
         if isinstance(value, Pool):
@@ -377,15 +390,3 @@ def _called(callee: Value) -> str:
     if isinstance(callee, Function):
         return f"{callee.info.node.name}()"
     return "a call that is not followed"
-
-
-def merge_results(results: Results) -> Results:
-    """The same ways, joined where they agree on their connections: the value then is what either returned."""
-    if len(results) < 2:
-        return results
-    # The value travels as a variable, so that joining states joins it too.
-    marked = merge([state.bind(0, "<value>", value) for state, value in results])
-    return [(state.unbind(0), state.store.get((0, "<value>"), UNKNOWN)) for state in marked]
-
-
-__all__ = ["Calls", "Keywords", "merge_results"]

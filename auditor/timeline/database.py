@@ -63,6 +63,8 @@ class Database:
         self.pools = Pools(walker)
         self.blocks = DriverBlocks(walker, self)
         self.statements = Statements(walker, self)
+        #: How often anything was asked of a connection: a call during which it stands still has nothing to do with one.
+        self.used = 0
         self._given: dict[Key, ConnectionState] = {}
         self._acts: dict[Act, Callable[[Value, Invocation], Results]] = {
             Act.EXECUTE: self._execute,
@@ -167,6 +169,7 @@ class Database:
 
     def state_of(self, key: Key, state: State) -> ConnectionState:
         """The state of a connection; one that is gone is closed."""
+        self.used += 1
         known = state.connections.get(key) or self._given.get(key)
         return known or ConnectionState(driver="", life=Life.GIVEN, status=Status.CLOSED, sure=Confidence.LOW)
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Change, Kind, SettingChange, Span, Statement, TermKind
 from auditor.sql.queue import Step, StepKind
 from auditor.timeline import connection as change
-from auditor.timeline.bindings import UNNAMED, Bindings
+from auditor.timeline.bindings import Bindings
 from auditor.timeline.connection import ConnectionState, Deed, Mark
 from auditor.timeline.events import SettingSet, Where
 from auditor.timeline.settings import NOTHING, Held, Holding

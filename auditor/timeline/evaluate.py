@@ -8,6 +8,7 @@ from auditor.python import nodes
 from auditor.sql.meaning import hole
 from auditor.timeline import files, values
 from auditor.timeline.invocation import Invocation
+from auditor.timeline.state import merge_values
 from auditor.timeline.strings import format_percent
 from auditor.timeline.values import (
     NONE,
@@ -74,7 +75,7 @@ class Evaluator:
     def value(self, expression: nodes.Expression, state: State, frame: Frame, flow: Flow) -> Results:
         """Each way through `expression` from `state`; exceptions go to `flow`."""
         self.walker.step()
-        return self._dispatch[type(expression)](expression, state, frame, flow)
+        return merge_values(self._dispatch[type(expression)](expression, state, frame, flow))
 
     def each(
         self, expressions: Iterable[nodes.Expression], state: State, frame: Frame, flow: Flow

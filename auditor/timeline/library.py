@@ -163,7 +163,7 @@ class Library:
     def attribute(self, receiver: Made, name: str, state: State) -> Value:
         """An attribute of an object of a library: one that was set on it, a path's parts, else a method."""
         if receiver.key:
-            kept = state.store.get((receiver.key, name)) or self.walker.names.base_attribute(receiver.key, name)
+            kept = state.get(receiver.key, name) or self.walker.names.base_attribute(receiver.key, name)
             if kept is not None:
                 return kept
             if name == "state":
@@ -240,7 +240,7 @@ class Library:
         if name == "set":
             return [(call.state.bind(receiver.key, "value", call.argument(0)), UNKNOWN)]
         if name == "get":
-            return [(call.state, call.state.store.get((receiver.key, "value"), UNKNOWN))]
+            return [(call.state, call.state.get(receiver.key, "value") or UNKNOWN)]
         return None
 
     # Builtins and small helpers

@@ -199,13 +199,13 @@ class Loops:
         ]
         exits: list[State] = []
         for after, raised in inner.raises:
-            left = after.store.get((key, "left"))
+            left = after.get(key, "left")
             if left is None or raised.kind != "exit":
                 flow.raises.append((after.unbind(key), raised))
             elif left == Text("break"):
                 exits.append(after.unbind(key))
             else:
-                flow.returns.append((after.unbind(key), after.store.get((key, "value"), UNKNOWN)))
+                flow.returns.append((after.unbind(key), after.get(key, "value") or UNKNOWN))
         return merge([*self.walker.block(node.orelse, merge(ends), frame, flow), *exits])
 
     # Between two turns

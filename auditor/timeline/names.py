@@ -31,8 +31,9 @@ class Names:
 
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
-        self._globals: dict[tuple[Key, str], Value] = {}
+        self._globals: dict[Key, dict[str, Value]] = {}
         self._ready: set[ModuleInfo] = set()
+        self._keys: dict[ModuleInfo, Key] = {}
         self._declaring: set[tuple[object, str]] = set()
         self._declared: dict[tuple[object, str], Value] = {}
         self._stars: dict[Key, list[tuple[str, ModuleInfo | None]]] = {}
@@ -42,7 +43,10 @@ class Names:
     # Modules
 
     def module_key(self, module: ModuleInfo) -> Key:
-        return self.walker.keys.of("module", module)
+        key = self._keys.get(module)
+        if key is None:
+            key = self._keys[module] = self.walker.keys.of("module", module)
+        return key
 
     def load(self, module: ModuleInfo) -> None:
         """Walk a module's top level, unless that has been done or is being done."""
@@ -52,14 +56,11 @@ class Names:
         frame = self.module_frame(module)
         flow = Flow()
         with self.walker.as_root(module.name):
-            ends = self.walker.block(module.facts.module.body, [State(connections=self.base.connections)], frame, flow)
+            ends = self.walker.block(module.facts.module.body, [self.start()], frame, flow)
         # A module that always raises is never there; what it bound before is what its importers may see.
         ends = ends or [state for state, _ in flow.raises]
-        for state in ends[:1]:
-            self.keep(State({}, state.connections))
-        for owner_name in {key for state in ends for key in state.store}:
-            values = [state.store[owner_name] for state in ends if owner_name in state.store]
-            self._globals[owner_name] = either(values)
+        for state in reversed(ends):
+            self.keep(state)
 
     def module_frame(self, module: ModuleInfo) -> Frame:
         key = self.module_key(module)
@@ -69,7 +70,7 @@ class Names:
         """What a module has under a name, or None."""
         self.load(module)
         key = self.module_key(module)
-        value = self._globals.get((key, name))
+        value = self.base_attribute(key, name)
         if value is None:
             value = self._not_yet(module, name)
         if value is None:
@@ -117,15 +118,15 @@ class Names:
     def lookup(self, name: str, state: State, frame: Frame) -> Value:
         """The value of a name where `frame` sees it."""
         for scope in frame.scopes:
-            value = state.store.get((scope, name))
-            if value is None and scope != self.module_key(frame.module):
+            value = state.get(scope, name)
+            if value is None and scope != frame.scopes[-1]:
                 # A variable of a function that ran while its module was loaded: what a decorator closed over.
-                value = self._globals.get((scope, name))
+                value = self.base_attribute(scope, name)
             if value is None:
                 continue
             if isinstance(value, Imported):
                 return self._resolve(value)
-            if value in (NONE, UNKNOWN) and scope == self.module_key(frame.module):
+            if scope == frame.scopes[-1] and value in (NONE, UNKNOWN):
                 declared = self.declared_global(frame.module, name)
                 return declared if value == UNKNOWN and declared is not None else value
             return value
@@ -137,10 +138,9 @@ class Names:
     def holder_of(self, name: str, state: State, frame: Frame) -> Key | None:
         """The activation or module that a visible name belongs to, or None when it is not a variable."""
         for scope in frame.scopes:
-            if (scope, name) in state.store or (scope, name) in self._globals:
+            if state.get(scope, name) is not None or self.base_attribute(scope, name) is not None:
                 return scope
-        key = self.module_key(frame.module)
-        return key if (key, name) in self._globals else None
+        return None
 
     def owner_of(self, name: str, frame: Frame) -> Key:
         """Where an assignment to the name puts it."""
@@ -152,17 +152,24 @@ class Names:
 
     def base_attribute(self, owner: Key, name: str) -> Value | None:
         """An attribute that an object was given while the modules were loaded."""
-        return self._globals.get((owner, name))
+        variables = self._globals.get(owner)
+        return variables.get(name) if variables is not None else None
 
     def keep(self, state: State) -> None:
         """What was set up outside any job is there for every job: variables, attributes, connections."""
-        self._globals.update(state.store)
-        self.base = State({}, {**self.base.connections, **state.connections})
+        for held in (state.frames, state.heap):
+            for owner, variables in held.items():
+                self._globals.setdefault(owner, {}).update(variables)
+        self.base = State(connections={**self.base.connections, **state.connections})
+
+    def start(self) -> State:
+        """The state in which an entry point starts: what was set up while modules were loaded is there."""
+        return self.base
 
     def remember(self, owner: Key, name: str, value: Value) -> None:
         """A registry that grows while modules load is seen by everybody afterwards."""
-        if (owner, name) in self._globals:
-            self._globals[(owner, name)] = value
+        if self.base_attribute(owner, name) is not None:
+            self._globals[owner][name] = value
 
     # Declarations: what a name is to hold once the program has started
 

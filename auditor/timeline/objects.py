@@ -64,6 +64,8 @@ class Objects:
         self._typed: dict[Key, bool] = {}
         self._class_values: dict[tuple[ClassInfo, str], Value | None] = {}
         self._declared: dict[tuple[ClassInfo, str], Value] = {}
+        self._lineages: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
+        self._library_names: dict[ClassInfo, frozenset[str]] = {}
         self._busy: set[tuple[object, str]] = set()
 
     # Reading
@@ -124,7 +126,7 @@ class Objects:
 
     def kept(self, receiver: Instance, name: str, state: State) -> Value | None:
         """An attribute that was set on this very object."""
-        value = state.store.get((receiver.key, name))
+        value = state.get(receiver.key, name)
         if value is None:
             value = self.walker.names.base_attribute(receiver.key, name)
         if value in (NONE, UNKNOWN):
@@ -150,17 +152,19 @@ class Objects:
 
     # Classes
 
-    def lineage(self, info: ClassInfo) -> Iterator[ClassInfo]:
+    def lineage(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
         """A class of the project and those it is derived from, nearest first."""
-        seen: set[ClassInfo] = set()
-        waiting = [info]
-        while waiting:
-            current = waiting.pop(0)
-            if current in seen:
-                continue
-            seen.add(current)
-            yield current
-            waiting.extend(base.info for base in self.bases(current) if isinstance(base, Class))
+        known = self._lineages.get(info)
+        if known is None:
+            found: list[ClassInfo] = []
+            waiting = [info]
+            while waiting:
+                current = waiting.pop(0)
+                if current not in found:
+                    found.append(current)
+                    waiting.extend(base.info for base in self.bases(current) if isinstance(base, Class))
+            known = self._lineages[info] = tuple(found)
+        return known
 
     def bases(self, info: ClassInfo) -> list[Value]:
         """What a class is derived from: classes of the project and of libraries."""
@@ -187,9 +191,11 @@ class Objects:
 
     def library_names(self, info: ClassInfo) -> frozenset[str]:
         """The dotted names of the library classes that a class is derived from, near or far."""
-        return frozenset(
-            base.name for cls in self.lineage(info) for base in self.bases(cls) if isinstance(base, External)
-        )
+        known = self._library_names.get(info)
+        if known is None:
+            bases = (base for cls in self.lineage(info) for base in self.bases(cls))
+            known = self._library_names[info] = frozenset(base.name for base in bases if isinstance(base, External))
+        return known
 
     def _library_base(self, info: ClassInfo) -> tuple[drivers.Driver, Thing] | None:
         return next((known for name in sorted(self.library_names(info)) if (known := drivers.typed_as(name))), None)
@@ -246,6 +252,10 @@ class Objects:
             typed = self.typed(member.annotation, frame, self.walker.keys.of("field", cls, member.span))
             value = typed if typed != UNKNOWN else value
         return value
+
+    def is_exception(self, info: ClassInfo) -> bool:
+        """Whether a class is derived from an exception: what it holds is only told to people."""
+        return any(name.endswith(("Error", "Exception")) for name in self.library_names(info))
 
     def is_enum(self, info: ClassInfo) -> bool:
         return any(name.rpartition(".")[2].endswith("Enum") for name in self.library_names(info))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from auditor.program.bounds import compares_attempts
+from auditor.program.bounds import functions_comparing_attempts
 from auditor.sql.queue import Step, StepKind
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Event, JobEnded, Ran
@@ -91,6 +92,22 @@ class Claim(NamedTuple):
     role: str = ""
 
 
+class Told(NamedTuple):
+    """A step of a queue, where it stands and in which function."""
+
+    step: Step
+    place: Place
+    symbol: str
+
+
+class Bound(enum.Enum):
+    """When a job that has been tried too often is stopped."""
+
+    NONE = enum.auto()
+    ON_FAILURE = enum.auto()  #: only by the code that handles a failure, which a crash skips
+    ALWAYS = enum.auto()
+
+
 class UnboundedClaim(NamedTuple):
     """A claim without a bound; `recovery` is what brings a stalled job back whatever its count."""
 
@@ -132,41 +149,73 @@ class Queues:
             for mark, step in zip(marks, steps, strict=True):
                 yield Claim(step, mark, force, role.value if role.is_value else "")
 
-    def _all_steps(self, kind: StepKind) -> Iterator[tuple[Step, Place]]:
-        """Every step of a kind that the program runs or defines, with its statement's place."""
-        for event in self._events:
-            if isinstance(event, Ran):
-                yield from ((step, event.place) for step in event.steps if step.kind is kind)
+    @cached_property
+    def _told(self) -> tuple[Told, ...]:
+        """Every step that the program runs, with its place and function; then those it only defines."""
+        told = [
+            Told(step, event.place, event.symbol)
+            for event in self._events
+            if isinstance(event, Ran)
+            for step in event.steps
+        ]
         for located in self._program.catalogue.located:
             statements = (located.statement, *(located.statement.function.body if located.statement.function else ()))
-            for statement in statements:
-                for step in self._program.queue_steps(statement):
-                    if step.kind is kind:
-                        yield step, located.locate(step.span)
+            told.extend(
+                Told(step, located.locate(step.span), "")
+                for statement in statements
+                for step in self._program.queue_steps(statement)
+            )
+        return tuple(told)
+
+    def _of(self, table: str, *kinds: StepKind) -> Iterator[Told]:
+        return (told for told in self._told if told.step.table == table and told.step.kind in kinds)
 
     def reaper_counts(self, table: str) -> bool:
         """Whether what takes back stalled jobs counts the attempt that was lost."""
-        return any(step.table == table and step.counts for step, _ in self._all_steps(StepKind.REAP))
+        return any(told.step.counts for told in self._of(table, StepKind.REAP, StepKind.REQUEUE) if not told.step.by_id)
+
+    def recovery(self, claim: Mark) -> Place | None:
+        """What gives the stalled jobs of a claim's table back however often they were tried, the nearest if several."""
+        places = [
+            told.place
+            for told in self._of(claim.table, StepKind.REAP, StepKind.REQUEUE)
+            if not told.step.by_id and not told.step.bounded
+        ]
+        return min(places, key=lambda place: place.path != claim.place.path, default=None)
 
     def unbounded(self) -> Iterator[UnboundedClaim]:
         """Claims that take a job however often it has been tried, where attempts are counted at all."""
         claims = {claim.mark.place: claim for claim in self.claims()}
         for claim in claims.values():
-            if claim.step.bounded or not claim.step.table:
-                continue
             count = self._count_of(claim)
-            if count is None or self._is_bounded(claim.step.table):
+            if claim.step.bounded or not claim.step.table or count is None:
                 continue
-            yield UnboundedClaim(claim.mark, count, None)
+            bound = self._bound_of(claim.step.table)
+            recovery = self.recovery(claim.mark)
+            if bound is Bound.NONE:
+                yield UnboundedClaim(claim.mark, count, None)
+            elif bound is Bound.ON_FAILURE and claim.step.counts and recovery is not None:
+                yield UnboundedClaim(claim.mark, count, recovery)
 
     def _count_of(self, claim: Claim) -> Place | None:
         if claim.step.counts:
             return claim.mark.place
-        return next((place for step, place in self._all_steps(StepKind.COUNT) if step.table == claim.step.table), None)
+        return next((told.place for told in self._of(claim.step.table, StepKind.COUNT)), None)
 
-    def _is_bounded(self, table: str) -> bool:
-        """Whether any statement compares the attempts of the table with a maximum, or any code does."""
-        kinds = (StepKind.BOUND, StepKind.BURY)
-        if any(step.table == table for kind in kinds for step, _ in self._all_steps(kind)):
-            return True
-        return any(compares_attempts(module) for module in self._program.modules if not module.test)
+    def _bound_of(self, table: str) -> Bound:
+        """Where the attempts of a table are held against a maximum."""
+        bounds = list(self._of(table, StepKind.BOUND, StepKind.BURY))
+        if any(not told.step.by_id for told in bounds):
+            return Bound.ALWAYS
+        failing = {
+            told.symbol for told in self._of(table, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY) if told.step.by_id
+        }
+        compared = [
+            function
+            for module in self._program.modules
+            if not module.test
+            for function in functions_comparing_attempts(module)
+        ]
+        if any(function not in failing for function in compared):
+            return Bound.ALWAYS
+        return Bound.ON_FAILURE if bounds or compared else Bound.NONE

@@ -44,6 +44,8 @@ class Roots:
 
     def walk(self) -> list[Root]:
         """Walk all of them: scripts first, then what nothing names, then what was not reached from those."""
+        if not self.program.relevance.driven and self.program.config.default_driver is None:
+            return []
         modules = [module for module in self.program.modules if not module.test or self.program.config.include_tests]
         for module in modules:
             self._guarded(module.name, Place(module.path, 1), lambda module=module: self._load(module))  # type: ignore[misc]
@@ -86,7 +88,7 @@ class Roots:
     def _script(self, module: ModuleInfo, script: nodes.If) -> list[tuple[str, State]]:
         frame = self.walker.names.module_frame(module)
         flow = Flow()
-        ends = self.walker.block(script.body, [self._start()], frame, flow)
+        ends = self.walker.block(script.body, [self.walker.names.start()], frame, flow)
         return self._finish(ends, flow, module.place(script.span), "", once=True)
 
     def _function(self, info: FunctionInfo) -> list[tuple[str, State]]:
@@ -95,16 +97,13 @@ class Roots:
         frame = walker.calls.frame_of(Function(info, module.key), module, info.node.name_span)
         flow = Flow()
         values = walker.calls.parameters.of_root(info, frame)
-        start = self._start().bind_all(frame.key, values)
+        start = self.walker.names.start().bind_all(frame.key, values)
 
         def body(state: State, out: Flow) -> list[State]:
             return walker.block(info.node.body, [state], frame, out)
 
         ends = self._supplied(info, values, frame, body, start, flow)
         return self._finish(ends, flow, info.place, info.qualname, once=info.node.name == "main")
-
-    def _start(self) -> State:
-        return State({}, self.walker.names.base.connections)
 
     # Dependencies that a framework supplies
 
@@ -141,7 +140,7 @@ class Roots:
             return self._supplied(info, left, frame, body, at.bind(frame.key, name, value), out)
 
         def run(at: State, out: Flow) -> list[State]:
-            named = tuple((key, at.store.get((inner.key, key), value)) for key, value in wanted.items())
+            named = tuple((key, at.get(inner.key, key) or value) for key, value in wanted.items())
             call = Invocation((), named, at, outer, out, info.node.name_span)
             if provider.info.node.is_generator:
                 return [after for after, _ in calls.run(provider, call, supplied)]

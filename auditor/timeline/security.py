@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence, Place
-from auditor.sql.meaning import TermKind
+from auditor.sql.meaning import HOLE_OPEN, TermKind
 
 if TYPE_CHECKING:
     from auditor.program import Program
@@ -60,7 +60,7 @@ class Security:
                 settings[0],
                 "both" if missing and empty else "missing" if missing else "empty" if empty else None,
                 opens,
-                min(found for name in settings if (found := self._catalogue.is_tenant(name)) is not None),
+                self._sure_of(settings),
             )
 
     def _outcomes(self, expression: str | None) -> Outcomes | None:
@@ -69,12 +69,19 @@ class Security:
         from auditor.sql.policy import outcomes
 
         functions = self._catalogue.returned_expressions()
-        return outcomes(expression, functions, lambda name: self._catalogue.is_tenant(name) is not None)
+        return outcomes(expression, functions, self._names_a_tenant)
+
+    def _names_a_tenant(self, name: str) -> bool:
+        """A name that is filled in later is taken for a tenant's: policies read hardly any other setting."""
+        return HOLE_OPEN in name or self._catalogue.is_tenant(name) is not None
+
+    def _sure_of(self, settings: tuple[str, ...]) -> Confidence:
+        return min((self._catalogue.is_tenant(name) or Confidence.MEDIUM for name in settings), default=Confidence.LOW)
 
     def _read_at(self, fact: PolicyFact) -> Place:
         """Where the policy itself reads the tenant; the policy's own place when a function does."""
         for read in fact.policy.reads:
-            if read.name.kind is TermKind.LITERAL and self._catalogue.is_tenant(read.name.text) is not None:
+            if read.name.kind is TermKind.HOLE or self._names_a_tenant(read.name.text):
                 return fact.locate(read.span)
         return fact.place
 

@@ -21,13 +21,19 @@ MOST_STATES = 48
 
 
 class Keys:
-    """Small numbers for what is named by where it was made: equal parts get the same number."""
+    """Small numbers for what is named by where it was made: equal parts get the same number.
+
+    Activations of functions have negative numbers, so that their variables can be told from what outlives them.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[object, ...], int] = {}
 
     def of(self, *parts: object) -> Key:
         return self._numbers.setdefault(parts, len(self._numbers) + 1)
+
+    def of_activation(self, *parts: object) -> Key:
+        return self._numbers.setdefault(parts, -len(self._numbers) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,48 +81,67 @@ def _union(known: tuple[Mark, ...], more: tuple[Mark, ...]) -> tuple[Mark, ...]:
 NO_JOB = Job()
 
 
+Variables = dict[str, Value]
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """Never changed, always replaced: a state may be the start of many paths.
 
-    `store` holds variables by (activation, name) and attributes by (object, name).
+    `frames` holds the variables of activations, `heap` attributes of objects and changed globals of modules.
     """
 
-    store: dict[tuple[Key, str], Value] = field(default_factory=dict)
+    frames: dict[Key, Variables] = field(default_factory=dict)
+    heap: dict[Key, Variables] = field(default_factory=dict)
     connections: dict[Key, ConnectionState] = field(default_factory=dict)
     job: Job = NO_JOB
     trace: Trace | None = field(default=None, compare=False)
 
-    def bind(self, owner: Key, name: str, value: Value) -> State:
-        if self.store.get((owner, name)) == value:
-            return self
-        return State({**self.store, (owner, name): value}, self.connections, self.job, self.trace)
+    def get(self, owner: Key, name: str) -> Value | None:
+        """A variable or attribute, if it was set on this path."""
+        variables = (self.frames if owner < 0 else self.heap).get(owner)
+        return variables.get(name) if variables is not None else None
 
-    def bind_all(self, owner: Key, values: dict[str, Value]) -> State:
-        store = self.store | {(owner, name): value for name, value in values.items()}
-        return State(store, self.connections, self.job, self.trace)
+    def bind(self, owner: Key, name: str, value: Value) -> State:
+        if self.get(owner, name) == value:
+            return self
+        return self.bind_all(owner, {name: value})
+
+    def bind_all(self, owner: Key, values: Variables) -> State:
+        held = self.frames if owner < 0 else self.heap
+        changed = {**held, owner: {**held[owner], **values} if owner in held else values}
+        if owner < 0:
+            return State(changed, self.heap, self.connections, self.job, self.trace)
+        return State(self.frames, changed, self.connections, self.job, self.trace)
 
     def unbind(self, owner: Key) -> State:
         """The state without the variables of an activation that has ended."""
-        store = {key: value for key, value in self.store.items() if key[0] != owner}
-        return State(store, self.connections, self.job, self.trace)
+        held = self.frames if owner < 0 else self.heap
+        if owner not in held:
+            return self
+        left = {key: variables for key, variables in held.items() if key != owner}
+        if owner < 0:
+            return State(left, self.heap, self.connections, self.job, self.trace)
+        return State(self.frames, left, self.connections, self.job, self.trace)
 
     def connect(self, key: Key, connection: ConnectionState) -> State:
-        return State(self.store, {**self.connections, key: connection}, self.job, self.trace)
+        return State(self.frames, self.heap, {**self.connections, key: connection}, self.job, self.trace)
 
     def disconnect(self, key: Key) -> State:
+        if key not in self.connections:
+            return self
         connections = {known: value for known, value in self.connections.items() if known != key}
-        return State(self.store, connections, self.job, self.trace)
+        return State(self.frames, self.heap, connections, self.job, self.trace)
 
     def with_job(self, job: Job) -> State:
-        return self if job == self.job else State(self.store, self.connections, job, self.trace)
+        return self if job == self.job else State(self.frames, self.heap, self.connections, job, self.trace)
 
     def saw(self, event: Event) -> State:
         length = self.trace.length + 1 if self.trace else 1
-        return State(self.store, self.connections, self.job, Trace(event, self.trace, length))
+        return self.traced_as(Trace(event, self.trace, length))
 
     def traced_as(self, trace: Trace | None) -> State:
-        return State(self.store, self.connections, self.job, trace)
+        return State(self.frames, self.heap, self.connections, self.job, trace)
 
 
 @dataclass(slots=True)
@@ -174,6 +199,22 @@ def merge(states: list[State]) -> list[State]:
     return joined if len(joined) <= MOST_STATES else _give_up(joined)
 
 
+#: Where the value of an expression is put while states are joined.
+_VALUE: Key = 0
+
+
+def merge_values(ways: list[tuple[State, Value]]) -> list[tuple[State, Value]]:
+    """Ways through an expression, joined as `merge` joins states: the value then is what either gave."""
+    if len(ways) < 2:
+        return ways
+    first = ways[0][0]
+    if all(state is first for state, _ in ways):
+        return [(first, either([value for _, value in ways]))]
+    # The value travels as a variable, so that joining states joins it too.
+    marked = merge([state.bind_all(_VALUE, {"value": value}) for state, value in ways])
+    return [(state.unbind(_VALUE), state.get(_VALUE, "value") or UNKNOWN) for state in marked]
+
+
 def merge_raises(raises: list[tuple[State, Raised]]) -> list[tuple[State, Raised]]:
     """Exceptions of one kind that meet on equal connections are one: what the variables held is joined."""
     groups: list[tuple[State, Raised]] = []
@@ -194,18 +235,35 @@ def _alike(one: State, other: State) -> bool:
 
 def _join(one: State, other: State) -> State:
     """Two states that agree on their connections: a variable may hold what it held in either."""
-    if one.store == other.store:
+    frames, heap = _join_all(one.frames, other.frames), _join_all(one.heap, other.heap)
+    if frames is one.frames and heap is one.heap:
         return one
-    store: dict[tuple[Key, str], Value] = {}
-    for key, value in one.store.items():
-        twin = other.store.get(key)
-        if twin is None:
-            store[key] = UNKNOWN
-        else:
-            store[key] = value if value == twin else either([value, twin])
-    for key in other.store.keys() - one.store.keys():
-        store[key] = UNKNOWN
-    return State(store, one.connections, one.job, one.trace)
+    return State(frames, heap, one.connections, one.job, one.trace)
+
+
+def _join_all(one: dict[Key, Variables], other: dict[Key, Variables]) -> dict[Key, Variables]:
+    if one is other:
+        return one
+    joined: dict[Key, Variables] = {}
+    same = True
+    for owner, variables in one.items():
+        twin = other.get(owner, {})
+        joined[owner] = variables if variables is twin else _join_variables(variables, twin)
+        same = same and joined[owner] is variables
+    for owner in other.keys() - one.keys():
+        joined[owner] = dict.fromkeys(other[owner], UNKNOWN)
+        same = False
+    return one if same else joined
+
+
+def _join_variables(one: Variables, other: Variables) -> Variables:
+    if one == other:
+        return one
+    joined: Variables = dict.fromkeys(other.keys() - one.keys(), UNKNOWN)
+    for name, value in one.items():
+        twin = other.get(name, UNKNOWN)
+        joined[name] = value if value is twin else either([value, twin])
+    return joined
 
 
 def _give_up(states: list[State]) -> list[State]:
@@ -219,4 +277,4 @@ def _give_up(states: list[State]) -> list[State]:
     joined = first
     for state in states[1:]:
         joined = _join(joined, state)
-    return [State(joined.store, connections, first.job, first.trace)]
+    return [State(joined.frames, joined.heap, connections, first.job, first.trace)]

@@ -346,7 +346,7 @@ class Walker:
 
     def _raise(self, node: nodes.Raise, state: State, frame: Frame, flow: Flow) -> list[State]:
         if node.value is None:
-            current = state.store.get((frame.key, "<exception>"))
+            current = state.get(frame.key, "<exception>")
             raised = current if isinstance(current, Raised) else self.raised("raise", None, node.span, frame)
             flow.raises.append((state, raised))
             return []

@@ -1,0 +1,22 @@
+"""A count on a connection whose transaction the error has aborted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.rule import CLAIM_TRIGGERS, Finding, Rule, Severity, Timeline
+
+RULE = Rule("TA303", "count-in-aborted-transaction", Severity.ERROR, triggers=CLAIM_TRIGGERS)
+
+
+def check(timeline: Timeline) -> Iterator[Finding]:
+    for ran in timeline.refused_counts():
+        finding = RULE.at(
+            ran.place,
+            "the failure is counted on the connection whose transaction it aborted: PostgreSQL refuses this statement too, and nothing is counted",
+        )
+        if ran.before.aborted_at is not None:
+            finding = finding.see(ran.before.aborted_at, "when this fails, the transaction is aborted")
+        yield finding.sure(ran.before.sure).mended(
+            "roll back first, or run the work in a savepoint: with connection.transaction():"
+        )

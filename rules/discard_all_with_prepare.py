@@ -1,0 +1,39 @@
+"""DISCARD ALL on a connection whose driver prepares statements by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.rule import Finding, Rule, Severity, Timeline
+
+RULE = Rule(
+    "TA201",
+    "discard-all-with-prepare",
+    Severity.ERROR,
+    triggers=(rb"discard\s+all", rb"deallocate\s+all", rb"deallocate\s+prepare\s+all"),
+)
+
+
+def check(timeline: Timeline) -> Iterator[Finding]:
+    for ran in timeline.discards():
+        if ran.before.in_transaction and ran.statement.kind == "discard":
+            continue  # it fails before it can do harm, and discard-all-in-transaction says so
+        if ran.before.prepares_after is None or not timeline.is_used_again(ran):
+            continue
+        what = "DISCARD ALL" if ran.statement.kind == "discard" else "DEALLOCATE ALL"
+        finding = RULE.at(
+            ran.place,
+            f"{what} drops the statements that {ran.before.driver} has prepared and still counts on: "
+            'later jobs fail with prepared statement "_pg3_0" does not exist',
+        )
+        pool = timeline.pool_of(ran)
+        if pool is not None:
+            finding = finding.see(pool, f"statements are prepared after {ran.before.prepares_after} executions")
+        elif ran.before.made is not None:
+            finding = finding.see(
+                ran.before.made, f"statements are prepared after {ran.before.prepares_after} executions"
+            )
+        yield finding.sure(ran.before.sure).mended(
+            "set the tenant locally and clean nothing; or prepare_threshold=None; or "
+            "RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES"
+        )

@@ -1,0 +1,25 @@
+"""A failing job that nothing counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.rule import CLAIM_TRIGGERS, Finding, Rule, Severity, Timeline
+
+RULE = Rule("TA302", "failure-never-counted", Severity.ERROR, triggers=CLAIM_TRIGGERS)
+
+
+def check(timeline: Timeline) -> Iterator[Finding]:
+    for run in timeline.jobs:
+        ending = run.forgotten_failure
+        if ending is None or run.lost_counts:
+            continue
+        finding = RULE.at(
+            run.claim.place,
+            "a job whose work fails is rolled back to where it was and counted nowhere: it is handed out again for ever, ahead of the jobs behind it",
+        )
+        if ending.failed_at is not None:
+            finding = finding.see(ending.failed_at, "the work runs in the transaction of the claim, and may fail here")
+        yield finding.sure(run.claim.sure).mended(
+            "catch the failure, roll back, and count it in a new transaction; or count in the claim and commit that first"
+        )

@@ -1,0 +1,20 @@
+"""A tenant set on a connection that is gone before the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.rule import SETTING_TRIGGERS, Finding, Rule, Severity, Timeline
+
+RULE = Rule("TA112", "tenant-on-another-connection", Severity.ERROR, triggers=SETTING_TRIGGERS)
+
+
+def check(timeline: Timeline) -> Iterator[Finding]:
+    for stranded in timeline.stranded():
+        yield (
+            RULE.at(stranded.set_at, "the tenant is set on a connection that is given back before the work runs")
+            .see(stranded.released_at, "the connection goes back to the pool here")
+            .see(stranded.place, f"the work runs on another connection, with no tenant: {', '.join(stranded.tables)}")
+            .sure(stranded.sure)
+            .mended("set the tenant on the connection that does the work, in the same transaction")
+        )
