@@ -34,7 +34,11 @@ class Examined(NamedTuple):
 
 def audit(timeline: Timeline, rules: Iterable[LoadedRule]) -> list[Finding]:
     """All that the rules find, in the order of a report, each fault once."""
-    return _settled(finding for rule in rules if rule.check is not None for finding in _ask(rule, rule.check, timeline))
+    found = (finding for rule in rules if rule.check is not None for finding in _ask(rule, rule.check, timeline))
+    return [
+        finding if finding.symbol else replace(finding, symbol=timeline.program.symbol_at(finding.place))
+        for finding in _settled(found)
+    ]
 
 
 def suppress(

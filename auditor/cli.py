@@ -164,10 +164,10 @@ def understand(inventory: Inventory, words: Sequence[bytes], config: Config, opt
     from auditor.timeline import walk
 
     if options.quiet or not is_terminal(sys.stderr):
-        return walk(read_program(inventory, words, config, options.jobs, silent), config)
+        return walk(read_program(inventory, words, config, options.jobs, silent), silent)
     bar = Bar(sys.stderr)
     try:
-        return walk(read_program(inventory, words, config, options.jobs, bar), config)
+        return walk(read_program(inventory, words, config, options.jobs, bar), bar)
     finally:
         bar.close()
 

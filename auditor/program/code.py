@@ -249,6 +249,13 @@ class ModuleInfo:
                 for inner in _bodies(part):
                     yield from self._functions_in(inner, prefix, owner, nested)
 
+    def symbol_at(self, line: int) -> str:
+        """The qualified name of the innermost function, or else class, that a line belongs to."""
+        named = [(info.node.span, info.qualname) for info in self.functions()]
+        named += [(info.node.span, info.qualname) for info in self.classes()]
+        around = [(span[2] - span[0], name) for span, name in named if span[0] <= line <= span[2]]
+        return min(around, default=(0, ""))[1]
+
     def classes(self) -> Iterator[ClassInfo]:
         """The classes at the top level of the file."""
         for bound in self.bound.values():

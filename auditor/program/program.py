@@ -21,7 +21,7 @@ from auditor.python.read import read_python
 from auditor.suppress import parse_directive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from auditor.config import Config
     from auditor.drivers import Driver
@@ -129,6 +129,11 @@ class Program:
         self.relevance.add(module)
         return module
 
+    def symbol_at(self, place: Place) -> str:
+        """The qualified name of the function or class that a place stands in; empty at the top of a file."""
+        module = self._by_path.get(place.path)
+        return module.symbol_at(place.line) if module is not None else ""
+
     def _not_read(self, file: SourceFile, line: int, column: int, reason: str) -> None:
         self.unread.append(Unread(file.path, line, column, reason))
         self.skipped.append(Skipped(file.path, reason))
@@ -177,22 +182,25 @@ class Program:
         while (newline := text.find("\n", starts[-1])) >= 0:
             starts.append(newline + 1)
         found = self._sql[file.file] = SqlFile(file.path, text, tuple(starts))
-        statements = self.read_sql(text)
-        for statement in statements:
+        for statement in self.read_sql(text):
             self.catalogue.add(statement, found.place)
-        if b"tenant-audit" in data:
-            self._read_comments(found, statements)
+        self.take_comments(text, found.place)
         return found
 
-    def _read_comments(self, file: SqlFile, statements: tuple[Statement, ...]) -> None:
+    def take_comments(self, text: str, locate: Callable[[Span], Place | None]) -> None:
+        """Take in the comments of SQL that speak to the audit: of a file, or of a string that reaches a driver."""
+        if "tenant-audit" not in text:
+            return
         from auditor.sql.script import comments
 
-        places = [file.place(statement.span) for statement in statements]
+        places = [place for statement in self.read_sql(text) if (place := locate(statement.span)) is not None]
         spans = [(place.line, place.end_line) for place in places if place.end_line > place.line]
-        for comment in comments(file.text):
-            line, column = file.place(comment.span)[1:3]
-            directive = parse_directive(comment.text, file.path, line, column, comment.own_line, spans)
-            if directive is not None:
+        for comment in comments(text):
+            place = locate(comment.span)
+            if place is None:
+                continue
+            directive = parse_directive(comment.text, place.path, place.line, place.column, comment.own_line, spans)
+            if directive is not None and directive not in self.directives:
                 self.directives.append(directive)
 
     @cached_property

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from auditor.timeline.answers import Timeline
 
 if TYPE_CHECKING:
-    from auditor.config import Config
     from auditor.program import Program
+    from auditor.report.progress import Progress
 
 __all__ = ["Timeline", "walk"]
 
 
-def walk(program: Program, config: Config) -> Timeline:
+def walk(program: Program, progress: Progress) -> Timeline:
     """Walk every entry point of the program."""
     import sys
 
@@ -25,7 +25,7 @@ def walk(program: Program, config: Config) -> Timeline:
     sys.setrecursionlimit(max(limit, 12_000))
     try:
         walker = Walker(program)
-        roots = Roots(walker).walk()
+        roots = Roots(walker).walk(progress)
     finally:
         sys.setrecursionlimit(limit)
     return Timeline(program, tuple(walker.events), tuple(roots), dict(walker.database.pools.known))

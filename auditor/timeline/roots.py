@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from auditor.program.program import Program
+    from auditor.report.progress import Progress
 
     Body = Callable[[State, Flow], list[State]]
 
@@ -42,7 +43,7 @@ class Roots:
         self.program: Program = walker.program
         self.walked: list[Root] = []
 
-    def walk(self) -> list[Root]:
+    def walk(self, progress: Progress) -> list[Root]:
         """Walk all of them: scripts first, then what nothing names, then what was not reached from those."""
         if not self.program.relevance.driven and self.program.config.default_driver is None:
             return []
@@ -52,7 +53,9 @@ class Roots:
         for module in modules:
             for script in _scripts(module):
                 self._guarded(module.name, module.place(script.span), lambda m=module, s=script: self._script(m, s))  # type: ignore[misc]
-        for function in self._functions(modules):
+        functions = list(self._functions(modules))
+        for number, function in enumerate(functions):
+            progress("walking", number, len(functions))
             if function not in self.walker.calls.entered and function in self.program.relevance:
                 self._guarded(function.dotted, function.place, lambda function=function: self._function(function))  # type: ignore[misc]
         return self.walked

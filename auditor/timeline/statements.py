@@ -49,6 +49,7 @@ class Statements:
         state = call.state.connect(key, connection)
         text = query if isinstance(query, Text) else Text("")
         statements = self.walker.program.read_sql(text.value) if isinstance(query, Text) else (_UNREAD,)
+        self.walker.program.take_comments(text.value, lambda span: self.walker.program.place_in(text, span))
         bindings = Bindings(text, parameters)
         driver = drivers.by_name(connection.driver)
         bound = driver is not None and driver.binding is Binding.SERVER and not client and not connection.client_cursors

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from auditor.findings import Finding, Place, Severity
+from auditor.findings import Finding, Place, Place, Severity
 from auditor.rule import Rule
 
 LEAK = Rule("ZZ101", "leaky-setting", Severity.ERROR)
@@ -52,6 +52,9 @@ class Program:
     skipped: tuple[Any, ...] = ()
     unread: tuple[Any, ...] = ()
     directives: tuple[Any, ...] = ()
+
+    def symbol_at(self, place: Place) -> str:
+        return ""
 
 
 @dataclass
