@@ -27,6 +27,7 @@ else:
 __all__ = [
     "CLAIM_TRIGGERS",
     "POLICY_TRIGGERS",
+    "POOL_TRIGGERS",
     "SETTING_TRIGGERS",
     "Applicability",
     "Callback",
@@ -48,9 +49,11 @@ SETTING_TRIGGERS = (
     rb"set_config",
     rb"set\s+local\s",
     rb"set\s+session\s",
-    rb"set\s+[\"{%]",
-    rb"set\s+[a-z_]\w*\.\"?[a-z_{%]\w*",
+    rb"set\s+[\"{%][^\n]{0,60}(?:=|\bto\b)",
+    rb"set\s+[a-z_]\w*\.[\"\w{%]+\s*(?:=|\bto\b)",
 )
+#: What stands in every file that makes a pool with callbacks.
+POOL_TRIGGERS = (rb"connectionpool",)
 #: What stands in every file that claims jobs from a table.
 CLAIM_TRIGGERS = (
     rb"skip\s+locked",

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from auditor.rule import SETTING_TRIGGERS, Finding, Rule, Severity, Timeline
 
-RULE = Rule(
-    "TA111", "cleanup-not-committed", Severity.ERROR, triggers=(*SETTING_TRIGGERS, rb"reset\s", rb"discard\s+all")
-)
+RULE = Rule("TA111", "cleanup-not-committed", Severity.ERROR, triggers=SETTING_TRIGGERS)
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:

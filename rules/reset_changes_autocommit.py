@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.rule import Callback, Finding, Rule, Severity, Timeline
+from auditor.rule import POOL_TRIGGERS, Callback, Finding, Rule, Severity, Timeline
 
-RULE = Rule("TA206", "reset-changes-autocommit", Severity.WARNING, triggers=(rb"autocommit",))
+RULE = Rule("TA206", "reset-changes-autocommit", Severity.WARNING, triggers=POOL_TRIGGERS)
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:

@@ -10,7 +10,11 @@ RULE = Rule(
     "TA110",
     "set-with-parameter",
     Severity.ERROR,
-    triggers=(rb"set\s+local", rb"set\s+session", rb"set\s+[\w.\"{}]+\s*(?:=|to\s)"),
+    triggers=(
+        rb"set\s+local\s",
+        rb"set\s+session\s",
+        rb"set\s+[\w.\"{}]+\s*(?:=|\bto\b)\s*(?:%|\$1|:\w|\{)",
+    ),
 )
 
 

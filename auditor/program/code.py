@@ -277,6 +277,11 @@ class ModuleInfo:
         return self.data.splitlines()
 
     @cached_property
+    def imports(self) -> tuple[nodes.Import, ...]:
+        """Every import of the file, at its top or in a function."""
+        return tuple(part for part in descend(self.facts.module) if isinstance(part, nodes.Import))
+
+    @cached_property
     def bound(self) -> dict[str, list[nodes.Node]]:
         """What the module's top level binds, by name, in order."""
         names: dict[str, list[nodes.Node]] = {}

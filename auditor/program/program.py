@@ -11,17 +11,16 @@ from auditor.files import Role, Skipped, SourceFile, read
 from auditor.findings import Place
 from auditor.lines import decode
 from auditor.program.catalogue import Catalogue
-from auditor.program.code import ClassInfo, ModuleInfo, descend
+from auditor.program.code import ClassInfo, ModuleInfo
 from auditor.program.modules import ModuleIndex
-from auditor.program.relevance import Relevance
-from auditor.python import nodes
+from auditor.program.relevance import Relevance, Sources, Telling
 from auditor.python.locate import locate
 from auditor.python.read import Unread as UnreadPython
 from auditor.python.read import read_python
 from auditor.suppress import parse_directive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from auditor.config import Config
     from auditor.drivers import Driver
@@ -68,7 +67,7 @@ class SqlFile(NamedTuple):
 class Program:
     """All that is known of the audited code. Files are read once, when they are first asked for."""
 
-    def __init__(self, inventory: Inventory, config: Config) -> None:
+    def __init__(self, inventory: Inventory, config: Config, triggers: Sequence[bytes] = ()) -> None:
         self.inventory = inventory
         self.config = config
         self.catalogue = Catalogue(config.tenant_settings)
@@ -79,6 +78,8 @@ class Program:
         #: The modules that were read because something in them matters, in the order of their paths.
         self.modules: list[ModuleInfo] = []
         self.relevance = Relevance()
+        self.sources = Sources()
+        self.telling = Telling(triggers)
         self._by_file: dict[str, ModuleInfo | None] = {}
         self._by_path: dict[str, ModuleInfo] = {}
         self._sql: dict[str, SqlFile | None] = {}
@@ -127,6 +128,7 @@ class Program:
                 self.directives.append(directive)
         self._by_file[file.file] = self._by_path[file.path] = module
         self.relevance.add(module)
+        self.sources.add(module)
         return module
 
     def symbol_at(self, place: Place) -> str:
@@ -258,10 +260,11 @@ class Program:
 
     def likely_driver(self, module: ModuleInfo) -> Driver | None:
         """The driver that SQL in this module goes through when nothing else tells: the only one that is imported."""
-        named = drivers.by_name(self.config.default_driver or "")
-        if named is not None:
-            return named
-        return _only(_drivers_of(module)) or _only({driver for known in self.modules for driver in _drivers_of(known)})
+        return self.driver_in(module) or _only({driver for known in self.modules for driver in _drivers_of(known)})
+
+    def driver_in(self, module: ModuleInfo) -> Driver | None:
+        """The driver that a module itself uses, or that the configuration names."""
+        return drivers.by_name(self.config.default_driver or "") or _only(_drivers_of(module))
 
 
 def _only(found: frozenset[str] | set[str]) -> Driver | None:
@@ -272,5 +275,5 @@ def _only(found: frozenset[str] | set[str]) -> Driver | None:
 def _drivers_of(module: ModuleInfo) -> frozenset[str]:
     """The names of the drivers that a module imports."""
     known = {package: driver.name for driver in drivers.DRIVERS for package in driver.packages}
-    packages = {part.loads.partition(".")[0] for part in descend(module.facts.module) if isinstance(part, nodes.Import)}
+    packages = {part.loads.partition(".")[0] for part in module.imports}
     return frozenset(known[package] for package in packages & known.keys())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.files import Role, SourceFile
-from auditor.program.code import FunctionInfo, ModuleInfo, descend
+from auditor.program.code import ModuleInfo, descend
 from auditor.program.program import Program
 from auditor.python import nodes
 from auditor.search import mentions, search
@@ -13,7 +13,7 @@ from auditor.sql.meaning import Kind, hole
 from auditor.timeline.values import UNKNOWN, Origin, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from auditor.config import Config
     from auditor.files import Inventory
@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 #: So many calls around a statement that matters are looked for in other files.
 ROUNDS = 6
-#: Names that say nothing about what they name: a file that only has one of these in common uses something else.
-_COMMON = frozenset(
-    {
-        "run", "main", "get", "set", "put", "add", "pop", "execute", "process", "start", "stop", "close", "open", "save",
-        "update", "delete", "create", "read", "write", "send", "init", "setup", "connect", "connection", "commit",
-        "rollback", "cursor", "query", "queries", "handle", "handler", "call", "name", "value", "values", "data", "config",
-        "settings", "test", "tests", "utils", "base", "model", "models", "Meta", "Config", "Base", "self", "next", "wrapper",
-        "inner", "decorator", "apply", "load", "list", "filter", "count", "first", "last", "text", "result", "register",
-        "reset", "check", "fetch", "fetchone", "fetchall", "job", "jobs", "task", "tasks", "event", "events", "state",
-    }
-)  # fmt: skip
-
 _DEFINES = (b"create policy", b"row level security", b"function", b"bypassrls", b"create role", b"create table")
 _DEFINITIONS = frozenset(
     {
@@ -52,92 +40,49 @@ def read_program(
     inventory: Inventory, triggers: Sequence[bytes], config: Config, jobs: int | None, progress: Progress
 ) -> Program:
     """Read what matters of the files found. `triggers` are the rules' own, `jobs` the processes that search."""
-    program = Program(inventory, config)
+    program = Program(inventory, config, triggers)
     files = [file for file in inventory.files if file.role is not Role.TEST or config.include_tests]
     hits = search(files, triggers, jobs=jobs)
     wanted = [file for file in files if file in hits]
-    left = [file for file in files if file not in hits and file.language == "python"]
     for number, file in enumerate(wanted):
         progress("reading", number, len(wanted))
         _load(program, file)
-    names = _names_that_matter(program.modules, triggers)
-    _load_users(program, left, names, jobs)
+    left = [file for file in files if file not in hits and file.language == "python"]
+    _load_users(program, left, jobs)
     for module in program.modules:
         _take_definitions(program, module)
     return program
 
 
-def _load(program: Program, file: SourceFile) -> ModuleInfo | None:
+def _load(program: Program, file: SourceFile) -> None:
     if file.language == "sql":
         program.load_sql(file)
-        return None
+        return
     module = program.load(file)
     if module is not None and module not in program.modules:
         program.modules.append(module)
-    return module
+        program.telling.add(module)
 
 
-# Who uses what matters
-
-
-def _names_that_matter(modules: Iterable[ModuleInfo], triggers: Sequence[bytes]) -> set[str]:
-    """The names of the functions, classes and constants in which a trigger stands."""
-    import re
-
-    patterns = [re.compile(trigger) for trigger in triggers]
-    names: set[str] = set()
-    for module in modules:
-        folded = module.data.lower()
-        offsets = {match.start() for pattern in patterns for match in pattern.finditer(folded)}
-        lines = {folded.count(b"\n", 0, offset) + 1 for offset in offsets}
-        names.update(_names_at(module, lines))
-    return names - _COMMON
-
-
-def _names_at(module: ModuleInfo, lines: set[int]) -> Iterable[str]:
-    for function in module.functions():
-        first, _, last, _ = function.node.span
-        if any(first <= line <= last for line in lines):
-            yield from _names_of(function)
-    for name, bound in module.bound.items():
-        if any(part.span[0] <= line <= part.span[2] for part in bound for line in lines):
-            yield name
-
-
-def _names_of(function: FunctionInfo) -> Iterable[str]:
-    if not function.node.name.startswith("__"):
-        yield function.node.name
-    if function.owner is not None:
-        yield function.owner.node.name
-
-
-def _load_users(program: Program, left: list[SourceFile], names: set[str], jobs: int | None) -> None:
+def _load_users(program: Program, left: list[SourceFile], jobs: int | None) -> None:
     """Read the files that mention a name that matters, then those that mention what uses it, and so on."""
     searched: set[str] = set()
     for _ in range(ROUNDS):
-        fresh = sorted(name for name in names - searched if len(name) > 3)
+        fresh = {name: home for name, home in program.telling.reach.names.items() if name not in searched}
         if not fresh or not left:
             return
         searched.update(fresh)
-        hits = mentions(left, [name.encode() for name in fresh], jobs=jobs)
-        found = [file for file in left if file in hits]
-        left = [file for file in left if file not in hits]
-        names = set()
+        words = sorted(fresh.keys() | {word for home in fresh.values() for word in home})
+        hits = mentions(left, [word.encode() for word in words], jobs=jobs)
+        found = []
+        for file, numbers in hits.items():
+            mentioned = {words[number] for number in numbers}
+            if any(name in mentioned and (not home or home & mentioned) for name, home in fresh.items()):
+                found.append(file)
         for file in found:
-            module = _load(program, file)
-            if module is not None:
-                names.update(_users_in(module, searched))
-        names -= _COMMON
-
-
-def _users_in(module: ModuleInfo, names: set[str]) -> Iterable[str]:
-    """The functions and classes of a module in which one of the names is used."""
-    for function in module.functions():
-        for part in descend(function.node):
-            used = part.id if isinstance(part, nodes.Name) else part.name if isinstance(part, nodes.Attribute) else None
-            if used in names:
-                yield from _names_of(function)
-                break
+            _load(program, file)
+        taken = set(found)
+        left = [file for file in left if file not in taken]
 
 
 # Definitions in strings

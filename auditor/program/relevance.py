@@ -1,23 +1,27 @@
-"""Which functions can have to do with a database at all: the others are not walked.
+"""Which functions can have to do with a database at all, and which can come to a place that a rule looks for.
 
-Told by names, without resolving any: a function matters when it uses a driver's words, holds SQL, calls what it is
-given, or uses the name of a function that matters. Too much is relevant that way, too little is not.
+The first are walked when they are called, the second are where walks begin.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.drivers.model import Act
 from auditor.program.code import descend
+from auditor.program.reach import Reach, names_used
 from auditor.python import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from auditor.program.code import FunctionInfo, ModuleInfo
+
+#: Names under which nothing but a connection or a cursor is passed around where a driver is used.
+CONNECTION_NAMES = frozenset({"conn", "connection", "db_conn", "pg_conn", "dbconn", "pgconn", "aconn"})
+CURSOR_NAMES = frozenset({"cur", "cursor", "curs", "acur"})
+NAMES = CONNECTION_NAMES | CURSOR_NAMES
 
 #: Methods that many other things have too: they count only in modules that import a driver.
 _AMBIGUOUS = frozenset({"close", "copy", "reset", "stream", "connection", "check_connection", "cancel"})
@@ -25,16 +29,6 @@ _WORDS = frozenset(
     name for driver in drivers.DRIVERS for (_, name), act in driver.methods.items() if act is not Act.NOTHING
 ) | {"autocommit", "isolation_level", "prepare_threshold", "enter_context", "enter_async_context"}
 _PLAIN_WORDS = _WORDS - _AMBIGUOUS
-
-#: Names that tell nothing between modules: most objects have methods of these names.
-_GENERIC = frozenset(
-    {
-        "get", "set", "put", "add", "pop", "items", "values", "keys", "append", "update", "join", "format", "split", "strip",
-        "lower", "upper", "copy", "close", "read", "write", "info", "debug", "warning", "error", "exception", "log", "start",
-        "stop", "run", "open", "next", "send", "name", "value", "data", "result", "cancel", "wait", "exit", "call", "main",
-        "delete", "create", "save", "load", "clear", "remove", "find", "all", "first", "count", "filter", "list", "process",
-    }
-)  # fmt: skip
 
 _SQL = re.compile(
     r"\s*(?:--[^\n]*\n\s*)*(?:select|insert|update|delete|with|set|reset|begin|commit|rollback|savepoint|release|discard|"
@@ -44,98 +38,42 @@ _SQL = re.compile(
 
 
 class Relevance:
-    """The functions that matter, of all modules read so far."""
+    """The functions that can have to do with a database: they use a driver's words, hold SQL, or call what they are given."""
 
     def __init__(self) -> None:
-        self._relevant: set[FunctionInfo] = set()
+        self._reach = Reach()
         self._waiting: list[FunctionInfo] = []
         #: Some module imports a driver: without one nothing that is walked could reach a database.
         self.driven = False
-        self._users: dict[str, list[FunctionInfo]] = {}
-        self._owners: dict[str, list[FunctionInfo]] = {}
-        self._imports: dict[ModuleInfo, frozenset[str]] = {}
 
     def __contains__(self, function: FunctionInfo) -> bool:
-        return function in self._relevant
+        return function in self._reach
 
     def add(self, module: ModuleInfo) -> None:
-        """Take in a module that was read; functions read before may come to matter by it."""
-        self._imports[module] = frozenset(
-            word
-            for part in descend(module.facts.module)
-            if isinstance(part, nodes.Import)
-            for word in (*part.loads.split("."), part.attribute or "")
-        )
-        driven = any(package in self._imports[module] for driver in drivers.DRIVERS for package in driver.packages)
-        local = frozenset(_names_of_drivers(module)) if driven else frozenset()
-        if driven and not self.driven:
+        """Take in a module that was read."""
+        local = frozenset(_names_of_drivers(module))
+        if local and not self.driven:
             self.driven = True
-            self._spread(self._waiting)
-        fresh: list[FunctionInfo] = []
+            self._reach.spread(self._waiting)
+        self._reach.add(module, self._direct(module, local))
+
+    def _direct(self, module: ModuleInfo, local: frozenset[str]) -> Iterator[FunctionInfo]:
         for function in module.functions():
-            names = frozenset(_names_used(function))
-            for name in names:
-                self._users.setdefault(name, []).append(function)
-            self._owners.setdefault(function.node.name, []).append(function)
-            known = any(self._matters(name, function) for name in names)
-            if known or names & local or _is_direct(function) or (driven and names & _WORDS):
-                fresh.append(function)
+            names = names_used(function)
+            if names & local or (local and names & _WORDS) or _is_direct(function):
+                yield function
             elif names & _PLAIN_WORDS:
                 # Its connection comes from elsewhere: that there is a driver may only be seen later.
-                (fresh if self.driven else self._waiting).append(function)
-        self._spread(fresh)
-
-    def _spread(self, fresh: list[FunctionInfo]) -> None:
-        waiting = [function for function in fresh if function not in self._relevant]
-        self._relevant.update(waiting)
-        while waiting:
-            function = waiting.pop()
-            for name in _names_for(function):
-                for user in self._users.get(name, ()):
-                    if user not in self._relevant and self._reaches(user, name, function):
-                        self._relevant.add(user)
-                        waiting.append(user)
-
-    def _matters(self, name: str, user: FunctionInfo) -> bool:
-        return any(
-            function in self._relevant and self._reaches(user, name, function)
-            for function in self._owners.get(name, ())
-        )
-
-    def _reaches(self, user: FunctionInfo, name: str, function: FunctionInfo) -> bool:
-        """Whether the use of a name may mean the function: a generic one only where its module is imported."""
-        if name not in _GENERIC or user.module is function.module:
-            return True
-        return bool(self._imports[user.module].intersection(function.module.name.split(".")[-2:]))
-
-
-def _names_for(function: FunctionInfo) -> Iterable[str]:
-    """The names under which a function is used: its own, and its class's for what runs when an object is made."""
-    yield function.node.name
-    if function.owner is not None and function.node.name.startswith("__"):
-        yield function.owner.node.name
-
-
-def _names_used(function: FunctionInfo) -> Iterator[str]:
-    for part in descend(function.node.body):
-        if isinstance(part, nodes.Name):
-            yield part.id
-        elif isinstance(part, nodes.Attribute):
-            yield part.name
-        elif isinstance(part, nodes.Function):
-            yield part.name
-    for decorator in function.node.decorators:
-        for part in descend(decorator):
-            if isinstance(part, nodes.Name):
-                yield part.id
+                if self.driven:
+                    yield function
+                else:
+                    self._waiting.append(function)
 
 
 def _names_of_drivers(module: ModuleInfo) -> Iterator[str]:
     """The local names of what a module imports from drivers."""
     packages = {package for driver in drivers.DRIVERS for package in driver.packages}
-    for part in descend(module.facts.module):
-        if isinstance(part, nodes.Import) and part.loads.partition(".")[0] in packages:
-            yield part.name
+    return (part.name for part in module.imports if part.loads.partition(".")[0] in packages)
 
 
 def _is_direct(function: FunctionInfo) -> bool:
@@ -146,9 +84,9 @@ def _is_direct(function: FunctionInfo) -> bool:
             return True
         if isinstance(part, nodes.Call):
             called = part.function
-            if isinstance(called, nodes.Name) and (called.id in given or function.nested):
-                return True
             if isinstance(called, nodes.Subscript):
+                return True
+            if isinstance(called, nodes.Name) and (called.id in given or function.nested):
                 return True
     return False
 
@@ -156,3 +94,105 @@ def _is_direct(function: FunctionInfo) -> bool:
 def is_sql(text: str) -> bool:
     """Whether a text looks like SQL, or like the name of a file of it."""
     return text.endswith(".sql") or (" " in text.strip() and _SQL.match(text) is not None)
+
+
+class Sources:
+    """The functions that can get hold of a connection: they use what a driver makes, or are given it by name or type."""
+
+    def __init__(self) -> None:
+        self._reach = Reach()
+
+    def __contains__(self, function: FunctionInfo) -> bool:
+        return function in self._reach
+
+    def add(self, module: ModuleInfo) -> None:
+        """Take in a module that was read."""
+        local = frozenset(_names_of_drivers(module))
+        direct = [function for function in module.functions() if local and _gets_connection(function, local)]
+        # One method that has a connection keeps it for the others.
+        owners = {function.owner for function in direct if function.owner is not None}
+        owners.update(cls for cls in module.classes() if _mentions(cls.fields, local))
+        direct.extend(function for function in module.functions() if function.owner in owners)
+        constants = [
+            name for name, bound in module.bound.items() if any(isinstance(p, nodes.Assign) and _mentions(p, local) for p in bound)
+        ]
+        self._reach.add(module, direct, constants)
+
+
+def _gets_connection(function: FunctionInfo, local: frozenset[str]) -> bool:
+    named = any(parameter.name.lstrip("_").lower() in NAMES for parameter in function.node.parameters)
+    return named or _mentions(function.node, local)
+
+
+def _mentions(node: object, names: frozenset[str]) -> bool:
+    return any(isinstance(part, nodes.Name) and part.id in names for part in descend(node))
+
+
+#: So many calls around what a rule looks for, a walk begins at the latest.
+DEPTH = 6
+
+
+class Telling:
+    """The functions that can come to something that a rule looks for, told by the rules' own triggers."""
+
+    def __init__(self, triggers: Iterable[bytes]) -> None:
+        self.reach = Reach(DEPTH)
+        self._wanted = re.compile("|".join(f"(?:{trigger.decode()})" for trigger in triggers) or r"(?!)")
+
+    def __contains__(self, function: FunctionInfo) -> bool:
+        return function in self.reach
+
+    def add(self, module: ModuleInfo) -> None:
+        """Take in a module; comments and documentation in it do not count."""
+        functions = [function for function in module.functions() if self._tells(function.node)]
+        self.reach.add(module, functions, self._constants(module.facts.module.body))
+
+    def _constants(self, body: tuple[nodes.Node, ...]) -> Iterator[str]:
+        """The names of the values, at the top of a module or in a class, in which a trigger stands."""
+        for part in body:
+            if isinstance(part, nodes.Class):
+                yield from self._constants(part.body)
+            elif isinstance(part, nodes.Assign) and self._tells(part):
+                yield from (target.id for target in part.targets if isinstance(target, nodes.Name))
+            elif isinstance(part, (nodes.If, nodes.Try)):
+                yield from self._constants((*part.body, *part.orelse))
+
+    def _tells(self, node: nodes.Node) -> bool:
+        return any(self._wanted.search(word) is not None for word in _words(node))
+
+
+#: Words that a piece of a statement begins with, beside those that a whole one does.
+_PIECES = frozenset(
+    {
+        "for", "skip", "where", "and", "or", "not", "from", "order", "using", "limit", "returning", "local", "session", "role",
+        "set_config", "current_setting", "nullif", "coalesce", "exists", "case", "when", "join", "on", "to", "drop", "comment",
+    }
+)  # fmt: skip
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a text is several words that no SQL begins with: a message that only mentions SQL."""
+    first = _FIRST.match(text)
+    return first is not None and first[1] not in _PIECES and _SQL.match(text) is None
+
+
+_FIRST = re.compile(r"\s*([a-z_]+)[,.:]?\s+[a-z']+\s")
+
+
+def _words(node: nodes.Node) -> Iterator[str]:
+    """What a trigger may stand in: strings with marks for their holes, names, keywords of calls, the names of SQL files."""
+    for part in descend(node):
+        if isinstance(part, nodes.Text):
+            text = "".join(piece if isinstance(piece, str) else "{}" for piece in part.pieces).lower()
+            if _is_prose(text):
+                continue
+            if text.lstrip().startswith("update"):
+                # What UPDATE sets are columns; what else it says still counts.
+                text = text.replace("set ", " ")
+            yield f'"{text}"' if len(text) < 40 else text
+        elif isinstance(part, nodes.Name):
+            yield part.id.lower()
+        elif isinstance(part, nodes.Attribute):
+            yield part.name.lower()
+        elif isinstance(part, nodes.Call):
+            yield from (f"{name}=" for name, _ in part.keywords if name is not None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.drivers.model import Act, Driver, Thing
 from auditor.findings import Confidence
+from auditor.program.relevance import CONNECTION_NAMES, CURSOR_NAMES
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
 from auditor.timeline.driver_blocks import DriverBlocks
@@ -47,11 +48,7 @@ if TYPE_CHECKING:
     from auditor.timeline.walker import Walker
 
 _STATUS_NAMES = {Status.IDLE: "IDLE", Status.OPEN: "INTRANS", Status.ABORTED: "INERROR"}
-#: Names under which nothing but a connection or cursor is passed around where a driver is used.
-_NAMES = {
-    **dict.fromkeys(("conn", "connection", "db_conn", "pg_conn", "dbconn", "pgconn", "aconn"), Thing.CONNECTION),
-    **dict.fromkeys(("cur", "cursor", "curs", "acur"), Thing.CURSOR),
-}
+_NAMES = {**dict.fromkeys(CONNECTION_NAMES, Thing.CONNECTION), **dict.fromkeys(CURSOR_NAMES, Thing.CURSOR)}
 _SESSION_OPTIONS = ("isolation_level", "readonly", "deferrable", "autocommit")
 
 
@@ -160,7 +157,7 @@ class Database:
     def named(self, name: str, module: ModuleInfo, key: Key) -> Value:
         """What an argument is that is only known by its name: a connection or cursor of the driver in use here."""
         thing = _NAMES.get(name.lower().lstrip("_"))
-        driver = self.walker.program.likely_driver(module) if thing is not None else None
+        driver = self.walker.program.driver_in(module) if thing is not None else None
         return self.given(driver, thing, key) if driver is not None and thing is not None else UNKNOWN
 
     def share(self, pool: Key) -> None:

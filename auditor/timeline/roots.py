@@ -56,7 +56,7 @@ class Roots:
         functions = list(self._functions(modules))
         for number, function in enumerate(functions):
             progress("walking", number, len(functions))
-            if function not in self.walker.calls.entered and function in self.program.relevance:
+            if function not in self.walker.calls.entered and self._may_tell(function):
                 self._guarded(function.dotted, function.place, lambda function=function: self._function(function))  # type: ignore[misc]
         return self.walked
 
@@ -71,6 +71,11 @@ class Roots:
         yield from (function for function in functions if function.node.name not in named)
         yield from (function for function in functions if function.node.name in named)
         # What is nested and was neither called nor handed out where it is defined is not reachable.
+
+    def _may_tell(self, function: FunctionInfo) -> bool:
+        """Whether a walk from here can come by a connection and by what a rule looks for."""
+        known = function in self.program.sources or self.program.config.default_driver is not None
+        return known and function in self.program.relevance and function in self.program.telling
 
     def _guarded(self, name: str, place: Place, run: Callable[[], list[tuple[str, State]]]) -> None:
         """Walk one entry point: too many paths, or code nested too deeply, end it and nothing else."""

@@ -119,24 +119,36 @@ class Setting:
         cleanup = next((layer.session for layer in reversed(gone) if layer.session), None)
         lost = cleanup.origin if cleanup and not cleanup.is_value and self.kept.is_value else self.lost_cleanup
         left = tuple(layer for layer in self.layers if layer.level < level)
-        return replace(self, layers=left, lost_cleanup=lost)
+        ended, ended_at = self._ended(place) if not left else (self.ended, self.ended_at)
+        return replace(self, layers=left, lost_cleanup=lost, ended=ended, ended_at=ended_at)
 
     def committed(self, place: Place) -> Setting:
         """COMMIT: session-level values stay, local ones end."""
         if not self.layers:
             return self
-        visible, pending = self.current, self.pending
-        local = visible if visible.local and visible.is_value else None
-        ended = {"ended": local, "ended_at": place} if local else {"ended": self.ended, "ended_at": self.ended_at}
+        pending = self.pending
+        ended, ended_at = self._ended(place)
         if pending is None:
-            return replace(self, layers=(), **ended)
-        return replace(self, layers=(), kept=pending, kept_at=place, lost_cleanup=None, **ended)
+            return replace(self, layers=(), ended=ended, ended_at=ended_at)
+        return replace(
+            self, layers=(), kept=pending, kept_at=place, lost_cleanup=None, ended=ended, ended_at=ended_at
+        )
+
+    def _ended(self, place: Place) -> tuple[Held | None, Place | None]:
+        """The local value that ends with the transaction, and where; the one before it where there is none."""
+        visible = self.current
+        return (visible, place) if visible.local and visible.is_value else (self.ended, self.ended_at)
 
     def aged(self, before: Setting | None) -> Setting:
-        """The same setting for the next job: what this job set, and the one before it did not, is inherited."""
+        """The same setting for the next job: what this job set, and the one before it did not, is inherited.
+
+        A local value that ended is missed by the next job only where it was set for both of them.
+        """
+        for_both = before is not None and self.ended in (before.ended, before.current)
+        ended, ended_at = (self.ended, self.ended_at) if for_both else (None, None)
         if not self.kept.is_value or self.kept.inherited or (before is not None and before.kept == self.kept):
-            return replace(self, ended=None, ended_at=None) if self.ended else self
-        return replace(self, kept=replace(self.kept, inherited=True), ended=None, ended_at=None)
+            return replace(self, ended=ended, ended_at=ended_at) if self.ended != ended else self
+        return replace(self, kept=replace(self.kept, inherited=True), ended=ended, ended_at=ended_at)
 
     def _over(self, layer: Layer, level: int) -> Setting:
         keep = self.layers[:-1] if self.layers and self.layers[-1].level == level else self.layers
