@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from auditor.program.code import descend
+from auditor.program.tree import descend
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -20,14 +20,13 @@ _MAXIMA = ("max", "limit", "allowed", "total")
 def functions_comparing_attempts(module: ModuleInfo) -> Iterator[str]:
     """The qualified names of the functions that compare an attempt counter by size."""
     for function in module.functions():
-        if any(_compares(part) for part in descend(function.node, into_functions=False)):
+        if any(_compares(part) for part in function.words.compares):
             yield function.qualname
 
 
-def _compares(part: object) -> bool:
+def _compares(part: nodes.Compare) -> bool:
     return (
-        isinstance(part, nodes.Compare)
-        and any(operator in ("<", "<=", ">", ">=") for operator in part.operators)
+        any(operator in ("<", "<=", ">", ">=") for operator in part.operators)
         and any(_is_counter(side) for side in (part.left, *part.rights))
     )
 

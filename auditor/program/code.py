@@ -9,26 +9,11 @@ from typing import TYPE_CHECKING
 
 from auditor.findings import Place
 from auditor.lines import decode
+from auditor.program.tree import Words, descend, words_of
 from auditor.python import nodes
 
 if TYPE_CHECKING:
     from auditor.python.nodes import PythonFacts
-
-
-def descend(node: object, into_functions: bool = True) -> Iterator[object]:
-    """Every node in a tree, itself first, in source order; `into_functions` False leaves nested bodies out."""
-    stack: list[object] = [node]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, tuple):
-            stack.extend(reversed(top))
-            continue
-        fields = getattr(type(top), "__match_args__", None)
-        if fields is not None:
-            yield top
-            if not into_functions and isinstance(top, (nodes.Function, nodes.Class, nodes.Lambda)) and top is not node:
-                continue
-            stack.extend(getattr(top, field) for field in reversed(fields))
 
 
 @dataclass(eq=False)
@@ -40,6 +25,11 @@ class FunctionInfo:
     qualname: str
     owner: ClassInfo | None = None
     nested: bool = False
+
+    @property
+    def words(self) -> Words:
+        """What it is made of, with all that is nested in it."""
+        return self.module.words_of(self)
 
     @cached_property
     def keeps_frame(self) -> bool:
@@ -211,6 +201,7 @@ class ModuleInfo:
     package: bool = False  #: an __init__.py
     reported: bool = True
     test: bool = False
+    _defs: tuple[FunctionInfo, ...] | None = field(default=None, repr=False)
     _functions: dict[int, FunctionInfo] = field(default_factory=dict, repr=False)
     _classes: dict[int, ClassInfo] = field(default_factory=dict, repr=False)
 
@@ -230,9 +221,11 @@ class ModuleInfo:
             info = self._classes[id(node)] = ClassInfo(self, node, qualname)
         return info
 
-    def functions(self) -> Iterator[FunctionInfo]:
+    def functions(self) -> tuple[FunctionInfo, ...]:
         """Every def of the file, outer ones first."""
-        yield from self._functions_in(self.facts.module.body, "", None, nested=False)
+        if self._defs is None:
+            self._defs = tuple(self._functions_in(self.facts.module.body, "", None, nested=False))
+        return self._defs
 
     def _functions_in(
         self, body: tuple[nodes.Node, ...], prefix: str, owner: ClassInfo | None, nested: bool
@@ -277,9 +270,22 @@ class ModuleInfo:
         return self.data.splitlines()
 
     @cached_property
-    def imports(self) -> tuple[nodes.Import, ...]:
+    def _words(self) -> tuple[Words, dict[int, Words]]:
+        return words_of(self.facts.module.body)
+
+    @property
+    def words(self) -> Words:
+        """What the whole file is made of."""
+        return self._words[0]
+
+    def words_of(self, function: FunctionInfo) -> Words:
+        """What a function of the file, with all that is nested in it, is made of."""
+        return self._words[1].get(id(function.node)) or Words()
+
+    @property
+    def imports(self) -> list[nodes.Import]:
         """Every import of the file, at its top or in a function."""
-        return tuple(part for part in descend(self.facts.module) if isinstance(part, nodes.Import))
+        return self.words.imports
 
     @cached_property
     def bound(self) -> dict[str, list[nodes.Node]]:
@@ -295,6 +301,8 @@ class ModuleInfo:
         """What functions assign to names that they declare global: (function, value) by name."""
         found: dict[str, list[tuple[FunctionInfo, nodes.Expression]]] = {}
         for function in self.functions():
+            if not any(isinstance(part, nodes.Scope) for part in function.node.body):
+                continue  # a global statement stands at the beginning of its function, or it helps nobody
             parts = list(descend(function.node, into_functions=False))
             names = {
                 name for part in parts if isinstance(part, nodes.Scope) and part.kind == "global" for name in part.names

@@ -9,8 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from auditor.program.code import FunctionInfo, descend
-from auditor.python import nodes
+from auditor.program.code import FunctionInfo
 
 if TYPE_CHECKING:
     from auditor.program.code import ModuleInfo
@@ -47,7 +46,7 @@ class Reach:
         self._imports[module] = frozenset(_words_imported(module))
         fresh = [(function, 0) for function in mattering]
         for function in module.functions():
-            for name in names_used(function):
+            for name in function.words.names:
                 self._users.setdefault(name, []).append(function)
                 depths = [depth for one, depth in self._bearers.get(name, ()) if self._means(name, function, one)]
                 if depths:
@@ -98,17 +97,6 @@ def _names_for(function: FunctionInfo) -> Iterator[str]:
         yield function.node.name
     if function.owner is not None:
         yield function.owner.node.name
-
-
-def names_used(function: FunctionInfo) -> frozenset[str]:
-    """The names that a function's body and decorators use."""
-    names: set[str] = set()
-    for part in descend((function.node.body, function.node.decorators)):
-        if isinstance(part, nodes.Name):
-            names.add(part.id)
-        elif isinstance(part, nodes.Attribute):
-            names.add(part.name)
-    return frozenset(names)
 
 
 def _words_imported(module: ModuleInfo) -> Iterator[str]:

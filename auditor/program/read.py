@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.files import Role, SourceFile
-from auditor.program.code import ModuleInfo, descend
+from auditor.program.code import ModuleInfo
 from auditor.program.program import Program
 from auditor.python import nodes
 from auditor.search import mentions, search
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from auditor.config import Config
     from auditor.files import Inventory
+    from auditor.findings import Place
+    from auditor.program.catalogue import Locator
     from auditor.report.progress import Progress
 
 #: So many calls around a statement that matters are looked for in other files.
@@ -93,17 +95,17 @@ def _take_definitions(program: Program, module: ModuleInfo) -> None:
     folded = module.data.lower()
     if not any(word in folded for word in _DEFINES):
         return
-    for part in descend(module.facts.module):
-        if isinstance(part, nodes.Text):
-            text = _text_of(part, module)
-            if not any(word.decode() in text.value.lower() for word in _DEFINES):
-                continue
-            for statement in program.read_sql(text.value):
-                if statement.kind in _DEFINITIONS and statement.parsed:
-                    program.catalogue.add(
-                        statement,
-                        lambda span, text=text, part=part: program.place_in(text, span) or module.place(part.span),  # type: ignore[misc]
-                    )
+    for part in module.words.texts:
+        text = _text_of(part, module)
+        if not any(word.decode() in text.value.lower() for word in _DEFINES):
+            continue
+        for statement in program.read_sql(text.value):
+            if statement.kind in _DEFINITIONS and statement.parsed:
+                program.catalogue.add(statement, _locator(program, text, module.place(part.span)))
+
+
+def _locator(program: Program, text: Text, otherwise: Place) -> Locator:
+    return lambda span: program.place_in(text, span) or otherwise
 
 
 def _text_of(node: nodes.Text, module: ModuleInfo) -> Text:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.drivers.model import Act
-from auditor.program.code import descend
-from auditor.program.reach import Reach, names_used
+from auditor.program.code import FunctionInfo
+from auditor.program.reach import Reach
+from auditor.program.tree import descend, words_of
 from auditor.python import nodes
 
 if TYPE_CHECKING:
-    from auditor.program.code import FunctionInfo, ModuleInfo
+    from auditor.program.code import ModuleInfo
+    from auditor.program.tree import Words
 
 #: Names under which nothing but a connection or a cursor is passed around where a driver is used.
 CONNECTION_NAMES = frozenset({"conn", "connection", "db_conn", "pg_conn", "dbconn", "pgconn", "aconn"})
@@ -59,7 +61,7 @@ class Relevance:
 
     def _direct(self, module: ModuleInfo, local: frozenset[str]) -> Iterator[FunctionInfo]:
         for function in module.functions():
-            names = names_used(function)
+            names = function.words.names
             if names & local or (local and names & _WORDS) or _is_direct(function):
                 yield function
             elif names & _PLAIN_WORDS:
@@ -78,17 +80,11 @@ def _names_of_drivers(module: ModuleInfo) -> Iterator[str]:
 
 def _is_direct(function: FunctionInfo) -> bool:
     """Whether the function itself makes what is sent to a database, or calls what it is given."""
+    words = function.words
     given = {parameter.name for parameter in function.node.parameters}
-    for part in descend(function.node.body):
-        if isinstance(part, nodes.Text) and any(isinstance(piece, str) and is_sql(piece) for piece in part.pieces[:1]):
-            return True
-        if isinstance(part, nodes.Call):
-            called = part.function
-            if isinstance(called, nodes.Subscript):
-                return True
-            if isinstance(called, nodes.Name) and (called.id in given or function.nested):
-                return True
-    return False
+    if words.calls_item or words.called & given or (function.nested and words.called):
+        return True
+    return any(isinstance(piece, str) and is_sql(piece) for text in words.texts for piece in text.pieces[:1])
 
 
 def is_sql(text: str) -> bool:
@@ -101,9 +97,11 @@ class Sources:
 
     def __init__(self) -> None:
         self._reach = Reach()
+        self._modules: set[ModuleInfo] = set()
 
-    def __contains__(self, function: FunctionInfo) -> bool:
-        return function in self._reach
+    def __contains__(self, asked: FunctionInfo | ModuleInfo) -> bool:
+        """Whether a function can, or the top level of a module does."""
+        return asked in self._reach if isinstance(asked, FunctionInfo) else asked in self._modules
 
     def add(self, module: ModuleInfo) -> None:
         """Take in a module that was read."""
@@ -116,16 +114,19 @@ class Sources:
         constants = [
             name for name, bound in module.bound.items() if any(isinstance(p, nodes.Assign) and _mentions(p, local) for p in bound)
         ]
+        if constants:
+            self._modules.add(module)
         self._reach.add(module, direct, constants)
 
 
 def _gets_connection(function: FunctionInfo, local: frozenset[str]) -> bool:
-    named = any(parameter.name.lstrip("_").lower() in NAMES for parameter in function.node.parameters)
-    return named or _mentions(function.node, local)
+    parameters = function.node.parameters
+    named = any(parameter.name.lstrip("_").lower() in NAMES for parameter in parameters)
+    return named or not function.words.names.isdisjoint(local) or _mentions(parameters, local)
 
 
 def _mentions(node: object, names: frozenset[str]) -> bool:
-    return any(isinstance(part, nodes.Name) and part.id in names for part in descend(node))
+    return bool(names) and any(isinstance(part, nodes.Name) and part.id in names for part in descend(node))
 
 
 #: So many calls around what a rule looks for, a walk begins at the latest.
@@ -144,7 +145,9 @@ class Telling:
 
     def add(self, module: ModuleInfo) -> None:
         """Take in a module; comments and documentation in it do not count."""
-        functions = [function for function in module.functions() if self._tells(function.node)]
+        functions = []
+        if self._tells(module.words):
+            functions = [function for function in module.functions() if self._tells(function.words)]
         self.reach.add(module, functions, self._constants(module.facts.module.body))
 
     def _constants(self, body: tuple[nodes.Node, ...]) -> Iterator[str]:
@@ -152,13 +155,13 @@ class Telling:
         for part in body:
             if isinstance(part, nodes.Class):
                 yield from self._constants(part.body)
-            elif isinstance(part, nodes.Assign) and self._tells(part):
+            elif isinstance(part, nodes.Assign) and self._tells(words_of((part,))[0]):
                 yield from (target.id for target in part.targets if isinstance(target, nodes.Name))
             elif isinstance(part, (nodes.If, nodes.Try)):
                 yield from self._constants((*part.body, *part.orelse))
 
-    def _tells(self, node: nodes.Node) -> bool:
-        return any(self._wanted.search(word) is not None for word in _words(node))
+    def _tells(self, words: Words) -> bool:
+        return any(self._wanted.search(word) is not None for word in _told(words))
 
 
 #: Words that a piece of a statement begins with, beside those that a whole one does.
@@ -179,20 +182,15 @@ def _is_prose(text: str) -> bool:
 _FIRST = re.compile(r"\s*([a-z_]+)[,.:]?\s+[a-z']+\s")
 
 
-def _words(node: nodes.Node) -> Iterator[str]:
-    """What a trigger may stand in: strings with marks for their holes, names, keywords of calls, the names of SQL files."""
-    for part in descend(node):
-        if isinstance(part, nodes.Text):
-            text = "".join(piece if isinstance(piece, str) else "{}" for piece in part.pieces).lower()
-            if _is_prose(text):
-                continue
-            if text.lstrip().startswith("update"):
-                # What UPDATE sets are columns; what else it says still counts.
-                text = text.replace("set ", " ")
-            yield f'"{text}"' if len(text) < 40 else text
-        elif isinstance(part, nodes.Name):
-            yield part.id.lower()
-        elif isinstance(part, nodes.Attribute):
-            yield part.name.lower()
-        elif isinstance(part, nodes.Call):
-            yield from (f"{name}=" for name, _ in part.keywords if name is not None)
+def _told(words: Words) -> Iterator[str]:
+    """What a trigger may stand in: strings with marks for their holes, names, keywords of calls."""
+    for node in words.texts:
+        text = "".join(piece if isinstance(piece, str) else "{}" for piece in node.pieces).lower()
+        if _is_prose(text):
+            continue
+        if text.lstrip().startswith("update"):
+            # What UPDATE sets are columns; what else it says still counts.
+            text = text.replace("set ", " ")
+        yield f'"{text}"' if len(text) < 40 else text
+    yield from (name.lower() for name in words.names)
+    yield from (f"{name.lower()}=" for name in words.keywords)

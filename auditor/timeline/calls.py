@@ -9,7 +9,7 @@ from auditor.python import nodes
 from auditor.timeline import collections, strings
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Worked
-from auditor.timeline.invocation import Invocation
+from auditor.timeline.invocation import OPEN, Invocation
 from auditor.timeline.parameters import Parameters
 from auditor.timeline.pure import PureCalls
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge_raises, merge_values
@@ -103,6 +103,9 @@ class Calls:
                     named.append((name, value))
                 elif isinstance(value, Mapping):
                     named.extend((key.value, item) for key, item in value.pairs if isinstance(key, Text))
+                    named.extend([(OPEN, UNKNOWN)] if value.open else [])
+                else:
+                    named.append((OPEN, UNKNOWN))
             yield Invocation(tuple(positional), tuple(named), after, frame, flow, node.span)
 
     def _changed_in_place(self, node: nodes.Call, callee: Value, call: Invocation) -> Results | None:

@@ -13,6 +13,7 @@ from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
 from auditor.timeline.driver_blocks import DriverBlocks
 from auditor.timeline.events import Ended, JobEnded, Opened
+from auditor.timeline.invocation import OPEN
 from auditor.timeline.pools import Pools
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge
 from auditor.timeline.statements import Statements
@@ -125,9 +126,11 @@ class Database:
     def connect_options(self, driver: Driver, options: dict[str, Value]) -> tuple[Autocommit, int | None, bool]:
         """What connect() is told: autocommit, after how many executions to prepare, whether cursors bind in the client."""
         defaults = self.walker.program.defaults_of(driver)
-        autocommit = _switch(options.get("autocommit", Literal(defaults.autocommit)))
-        threshold = options.get("prepare_threshold", Literal(defaults.prepares_after))
-        prepares = threshold.value if isinstance(threshold, Literal) else driver.prepares_after
+        others = OPEN in options
+        autocommit = _switch(options.get("autocommit", UNKNOWN if others else Literal(defaults.autocommit)))
+        threshold = options.get("prepare_threshold", UNKNOWN if others else Literal(defaults.prepares_after))
+        # A threshold that is not known may as well be None: nothing is said of prepared statements then.
+        prepares = threshold.value if isinstance(threshold, Literal) else None
         client = self._binds_in_client(driver, options.get("cursor_factory"))
         return autocommit, (int(prepares) if prepares is not None else None), client
 

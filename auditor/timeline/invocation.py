@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 Keywords = tuple[tuple[str, Value], ...]
 
 
+#: Stands among the named arguments for others that are not known: `**options`.
+OPEN = "**"
+
+
 class Invocation(NamedTuple):
     """What a callee is given. Exceptions that leave the call go to `flow`."""
 
@@ -28,11 +32,19 @@ class Invocation(NamedTuple):
         """The argument at `index`, or the one passed by one of `names`; an index of -1 is by name only."""
         if 0 <= index < len(self.positional):
             return self.positional[index]
-        return next((value for name, value in self.named if name in names), default)
+        found = next((value for name, value in self.named if name in names), None)
+        if found is None:
+            return UNKNOWN if self.is_open else default
+        return found
 
     def given(self, index: int, *names: str) -> bool:
         """Whether that argument is passed at all."""
         return 0 <= index < len(self.positional) or any(name in names for name, _ in self.named)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more named arguments may be passed than are known."""
+        return any(name == OPEN for name, _ in self.named)
 
     @property
     def options(self) -> dict[str, Value]:

@@ -30,8 +30,10 @@ from auditor.timeline.values import (
     Text,
     Unknown,
     Value,
+    either,
     from_row,
     join_texts,
+    options_of,
     text_of,
 )
 
@@ -330,8 +332,8 @@ class Library:
     # psycopg's sql module
 
     def _sql(self, call: Invocation) -> Results:
-        first = call.argument(0)
-        return [(call.state, replace(first, composed=True) if isinstance(first, Text) else first)]
+        texts: list[Value] = [replace(text_of(option), composed=True) for option in options_of(call.argument(0))]
+        return [(call.state, either(texts))]
 
     def _identifier(self, call: Invocation) -> Results:
         names = call.positional[0] if len(call.positional) == 1 else Items("tuple", call.positional)

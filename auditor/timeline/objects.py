@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor import drivers
+from auditor.program.tree import descend
 from auditor.python import nodes
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge
@@ -393,8 +394,6 @@ class Objects:
 
 
 def _names_in(expression: nodes.Expression | None) -> Iterator[nodes.Name]:
-    from auditor.program.code import descend
-
     for part in descend(expression):
         if isinstance(part, nodes.Name):
             yield part

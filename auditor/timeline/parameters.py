@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from auditor.timeline.invocation import OPEN
 from auditor.timeline.state import Flow, Frame, State
 from auditor.timeline.values import UNKNOWN, Class, Items, Literal, Mapping, Text, Value, either
 
@@ -79,11 +80,14 @@ def match(
             bound[parameter.name] = Items("tuple", tuple(waiting))
             waiting = []
         elif parameter.kind == "kwargs":
-            bound[parameter.name] = Mapping(tuple((Text(name), value) for name, value in keywords.items()))
+            is_open = keywords.pop(OPEN, None) is not None
+            bound[parameter.name] = Mapping(tuple((Text(name), value) for name, value in keywords.items()), is_open)
         elif waiting and parameter.kind != "keyword":
             bound[parameter.name] = waiting.pop(0)
         elif parameter.name in keywords and parameter.kind != "positional":
             bound[parameter.name] = keywords.pop(parameter.name)
+        elif OPEN in keywords and parameter.kind != "positional":
+            bound[parameter.name] = UNKNOWN
         else:
             missing.append(parameter)
     return bound, missing

@@ -10,7 +10,7 @@ from auditor.findings import Confidence, Place
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Life, Status
 from auditor.timeline.events import CallbackRan, Ended, Exit, Handover, Opened
-from auditor.timeline.invocation import Invocation
+from auditor.timeline.invocation import OPEN, Invocation
 from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
     NONE,
@@ -71,7 +71,7 @@ class Pools:
             single = call.argument(1, "maxconn") == Literal(1)
         else:
             given = options.get(driver.pool_kwargs)
-            settings = self.walker.database.connect_options(driver, _named(given) if isinstance(given, Mapping) else {})
+            settings = self.walker.database.connect_options(driver, _options(given, call.is_open))
             callbacks = tuple(
                 (which, options[which.value])
                 for which in Callback
@@ -273,5 +273,11 @@ def change_unknown(state: State, key: Key) -> State:
     return state.connect(key, replace(connection, settings=settings, sure=Confidence.LOW))
 
 
-def _named(mapping: Mapping) -> dict[str, Value]:
-    return {key.value: value for key, value in mapping.pairs if isinstance(key, Text)}
+def _options(given: Value | None, is_open: bool) -> dict[str, Value]:
+    """What a pool's dict of arguments for connect() holds."""
+    if given is None or given == NONE:
+        return {OPEN: UNKNOWN} if is_open else {}
+    if not isinstance(given, Mapping):
+        return {OPEN: UNKNOWN}
+    known = {key.value: value for key, value in given.pairs if isinstance(key, Text)}
+    return {**known, OPEN: UNKNOWN} if given.open else known

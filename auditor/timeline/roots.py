@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from auditor.findings import Place
-from auditor.program.code import FunctionInfo, ModuleInfo, descend
+from auditor.program.code import FunctionInfo, ModuleInfo
 from auditor.python import nodes
 from auditor.timeline.connection import Life, Status
 from auditor.timeline.events import Handover
@@ -49,6 +49,8 @@ class Roots:
             return []
         modules = [module for module in self.program.modules if not module.test or self.program.config.include_tests]
         for module in modules:
+            if not self._is_alive(module):
+                continue
             self._guarded(module.name, Place(module.path, 1), lambda module=module: self._load(module))  # type: ignore[misc]
         for module in modules:
             for script in _scripts(module):
@@ -66,11 +68,15 @@ class Roots:
 
     def _functions(self, modules: list[ModuleInfo]) -> Iterator[FunctionInfo]:
         """Functions that nothing names come first: those that are named may be reached from them."""
-        named = {name for module in modules for name in _names_used(module)}
+        named = {name for module in modules for name in module.words.names}
         functions = [function for module in modules for function in module.functions() if not function.nested]
         yield from (function for function in functions if function.node.name not in named)
         yield from (function for function in functions if function.node.name in named)
         # What is nested and was neither called nor handed out where it is defined is not reachable.
+
+    def _is_alive(self, module: ModuleInfo) -> bool:
+        """Whether anything in a module has to do with a database and a rule: others are loaded when they are needed."""
+        return module in self.program.sources or any(self._may_tell(function) for function in module.functions())
 
     def _may_tell(self, function: FunctionInfo) -> bool:
         """Whether a walk from here can come by a connection and by what a rule looks for."""
@@ -195,12 +201,3 @@ def _scripts(module: ModuleInfo) -> Iterator[nodes.If]:
             left = part.test.left
             if isinstance(left, nodes.Name) and left.id == "__name__":
                 yield part
-
-
-def _names_used(module: ModuleInfo) -> Iterator[str]:
-    """The names that a module uses: of functions it may call or hand on."""
-    for part in descend(module.facts.module):
-        if isinstance(part, nodes.Name):
-            yield part.id
-        elif isinstance(part, nodes.Attribute):
-            yield part.name

@@ -81,7 +81,10 @@ class Statements:
             return [state]
         driver = drivers.by_name(connection.driver)
         begins = driver is not None and driver.begins_by_itself and connection.autocommit is not Autocommit.ON
-        if begins and connection.status in (Status.IDLE, Status.UNKNOWN):
+        if begins and connection.autocommit is Autocommit.UNKNOWN and connection.status is Status.IDLE:
+            # Whether this begins a transaction is not known.
+            connection = replace(connection, status=Status.UNKNOWN)
+        elif begins and connection.status in (Status.IDLE, Status.UNKNOWN) and connection.autocommit is Autocommit.OFF:
             connection = change.begin(replace(connection, status=Status.IDLE), place)
         before = connection
         self._define(run, statement)

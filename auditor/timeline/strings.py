@@ -13,6 +13,7 @@ from auditor.timeline.values import (
     Literal,
     Mapping,
     Origin,
+    Quoted,
     Text,
     Unknown,
     Value,
@@ -162,8 +163,10 @@ def _unescaped(text: Text) -> Text:
 def call_method(text: Text, name: str, arguments: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...]) -> Value:
     """A method of a string. What is not followed gives an unknown string."""
     if name == "format":
+        if text.composed:
+            arguments = tuple(_quoted(value) for value in arguments)
+            keywords = tuple((keyword, _quoted(value)) for keyword, value in keywords)
         filled = format_braces(text, arguments, keywords)
-        # psycopg's sql.SQL(...).format(...) quotes what it puts in.
         return replace(filled, composed=text.composed) if isinstance(filled, Text) else filled
     if name == "join" and arguments:
         return _joined(text, arguments[0])
@@ -182,6 +185,12 @@ def call_method(text: Text, name: str, arguments: tuple[Value, ...], keywords: t
         if isinstance(needle, Text) and not needle.holes:
             return Literal(getattr(text.value, name)(needle.value))
     return Unknown(row=from_row(text))
+
+
+def _quoted(value: Value) -> Value:
+    """What psycopg's sql.SQL makes of a value that it puts in: all that it did not make itself becomes a literal."""
+    made = isinstance(value, Quoted) or (isinstance(value, Text) and value.composed)
+    return value if made else Quoted(value, identifier=False)
 
 
 #: Methods that keep every character where it is, so that what is known of origins stays true.
@@ -205,16 +214,21 @@ _LEFT = {"strip": "lstrip", "lstrip": "lstrip", "removeprefix": "removeprefix"}
 
 
 def _joined(separator: Text, source: Value) -> Value:
+    put_in = _quoted if separator.composed else _as_is
     if not isinstance(source, Items):
-        return Text(hole(0), (Unknown(row=from_row(source)),))
+        return join_texts([text_of(put_in(Unknown(row=from_row(source))))])
     pieces: list[Text] = []
     for index, item in enumerate(source.items):
         if index:
             pieces.append(separator)
-        pieces.append(text_of(item))
+        pieces.append(text_of(put_in(item)))
     if source.open:
-        pieces.extend([separator, Text(hole(0), (UNKNOWN,))])
+        pieces.extend([separator, text_of(put_in(UNKNOWN))])
     return join_texts(pieces)
+
+
+def _as_is(value: Value) -> Value:
+    return value
 
 
 def _replaced(text: Text, old: Value, new: Value) -> Value:

@@ -68,7 +68,7 @@ class Text:
     value: str
     holes: tuple[Value, ...] = ()
     origins: tuple[Origin, ...] = ()
-    #: Made by psycopg's sql module: a hole holds what was quoted properly, never raw text.
+    #: Made by psycopg's sql module, which quotes what is put into it.
     composed: bool = False
 
     def __eq__(self, other: object) -> bool:

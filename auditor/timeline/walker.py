@@ -24,6 +24,7 @@ from auditor.timeline.values import (
     Either,
     Items,
     Literal,
+    Made,
     Mapping,
     Raised,
     Row,
@@ -196,6 +197,9 @@ class Walker:
     def _set_item(self, target: nodes.Subscript, value: Value, state: State, frame: Frame, flow: Flow) -> list[State]:
         states: list[State] = []
         for after, (holder, key) in self.evaluator.each((target.value, target.key), state, frame, flow):
+            if isinstance(holder, (Unknown, Made)):
+                # A dict that comes from elsewhere: this much of it is known from here on.
+                holder = Mapping((), open=True)
             if isinstance(holder, Mapping):
                 pairs = (*(pair for pair in holder.pairs if pair[0] != key), (key, value))
                 states.extend(self.rebind(target.value, Mapping(pairs, holder.open), after, frame, flow))

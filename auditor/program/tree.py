@@ -1,0 +1,125 @@
+"""Going through the trees of Python files, and what a function is made of, told in one go through its module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from auditor.python import nodes
+from auditor.python.record import Record
+
+#: Fields of these types hold no nodes.
+_PLAIN = frozenset({"str", "bool", "int", "Span", "str | None", "tuple[str, ...]", "bool | int | float | None"})
+
+
+#: By class of nodes, the fields in which other nodes hang, the last first. What is not here is no node.
+_CHILDREN: dict[type, tuple[str, ...]] = {
+    kind: tuple(name for name in reversed(kind.__match_args__) if kind.__annotations__[name] not in _PLAIN)
+    for kind in vars(nodes).values()
+    if isinstance(kind, type) and issubclass(kind, Record)
+}
+
+
+def descend(node: object, into_functions: bool = True) -> Iterator[object]:
+    """Every node in a tree, itself first, in source order; `into_functions` False leaves nested bodies out."""
+    stack: list[object] = [node]
+    while stack:
+        top = stack.pop()
+        kind = type(top)
+        if kind is tuple:
+            stack.extend(reversed(top))  # type: ignore[call-overload]
+            continue
+        below = _CHILDREN.get(kind)
+        if below is None:
+            continue
+        yield top
+        if not into_functions and kind in _SCOPES and top is not node:
+            continue
+        for name in below:
+            stack.append(getattr(top, name))
+
+
+_SCOPES = (nodes.Function, nodes.Class, nodes.Lambda)
+
+
+@dataclass(slots=True)
+class Words:
+    """What a function, with all that is nested in it, is made of; or a whole module."""
+
+    names: set[str] = field(default_factory=set)  #: of variables and attributes
+    keywords: set[str] = field(default_factory=set)  #: of arguments
+    texts: list[nodes.Text] = field(default_factory=list)
+    called: set[str] = field(default_factory=set)  #: names that are called as they are
+    imports: list[nodes.Import] = field(default_factory=list)
+    compares: list[nodes.Compare] = field(default_factory=list)
+    calls_item: bool = False  #: it calls what it takes out of a collection
+
+    def take(self, inner: Words) -> None:
+        """Add what stands in a nested function."""
+        self.names |= inner.names
+        self.keywords |= inner.keywords
+        self.texts += inner.texts
+        self.called |= inner.called
+        self.imports += inner.imports
+        self.compares += inner.compares
+        self.calls_item |= inner.calls_item
+
+
+_LEAVE = object()
+
+
+def words_of(body: tuple[nodes.Node, ...]) -> tuple[Words, dict[int, Words]]:
+    """The words of a module, and those of each function in it by the id of its node.
+
+    A function's annotations and defaults belong to what is around it, its decorators to both.
+    """
+    whole = Words()
+    by_function: dict[int, Words] = {}
+    open_: list[Words] = [whole]
+    stack: list[object] = [body]
+    while stack:
+        top = stack.pop()
+        kind = type(top)
+        if kind is tuple:
+            stack.extend(reversed(top))  # type: ignore[call-overload]
+        elif top is _LEAVE:
+            inner = open_.pop()
+            open_[-1].take(inner)
+        elif isinstance(top, nodes.Function):
+            stack.append(_LEAVE)
+            stack.extend((top.body, top.decorators))
+            # What the head says is read first, while what is around it is still open.
+            stack.append(_Enter(top))
+            stack.extend((top.parameters, top.returns))
+        elif isinstance(top, _Enter):
+            open_.append(by_function.setdefault(id(top.function), Words()))
+        elif (below := _CHILDREN.get(kind)) is not None:
+            _note(top, open_[-1])
+            for name in below:
+                stack.append(getattr(top, name))
+    return whole, by_function
+
+
+class _Enter:
+    __slots__ = ("function",)
+
+    def __init__(self, function: nodes.Function) -> None:
+        self.function = function
+
+
+def _note(node: object, words: Words) -> None:
+    if isinstance(node, nodes.Name):
+        words.names.add(node.id)
+    elif isinstance(node, nodes.Attribute):
+        words.names.add(node.name)
+    elif isinstance(node, nodes.Text):
+        words.texts.append(node)
+    elif isinstance(node, nodes.Call):
+        words.keywords.update(name for name, _ in node.keywords if name is not None)
+        if isinstance(node.function, nodes.Name):
+            words.called.add(node.function.id)
+        words.calls_item |= isinstance(node.function, nodes.Subscript)
+    elif isinstance(node, nodes.Import):
+        words.imports.append(node)
+    elif isinstance(node, nodes.Compare):
+        words.compares.append(node)
