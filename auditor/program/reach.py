@@ -33,10 +33,10 @@ class Reach:
     def names(self) -> dict[str, frozenset[str]]:
         """The names that files are searched for, to find who else uses what matters.
 
-        With each come the words of which a file that means it has one, in some import.
+        With each come the words of which a file that means it mentions one: it imports it from somewhere.
         """
         return {
-            name: frozenset(word for one, _ in bearers for word in _home(one))
+            name: frozenset(word for one, _ in bearers for word in _around(one))
             for name, bearers in self._bearers.items()
             if len(name) > 3
         }
@@ -89,6 +89,13 @@ def _home(bearer: FunctionInfo | ModuleInfo) -> tuple[str, ...]:
         return (bearer.owner.node.name,)
     own = (bearer.node.name,) if isinstance(bearer, FunctionInfo) else ()
     return (*own, _module_of(bearer).name.rpartition(".")[2])
+
+
+def _around(bearer: FunctionInfo | ModuleInfo) -> tuple[str, ...]:
+    """The words of which a file that imports what bears a name has one, directly or from the package around it."""
+    if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
+        return (bearer.owner.node.name,)
+    return tuple(_module_of(bearer).name.split(".")[-2:])
 
 
 def _names_for(function: FunctionInfo) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from auditor import drivers
 from auditor.files import Role, SourceFile
 from auditor.program.code import ModuleInfo
 from auditor.program.program import Program
@@ -44,13 +45,17 @@ def read_program(
     """Read what matters of the files found. `triggers` are the rules' own, `jobs` the processes that search."""
     program = Program(inventory, config, triggers)
     files = [file for file in inventory.files if file.role is not Role.TEST or config.include_tests]
-    hits = search(files, triggers, jobs=jobs)
+    packages = [package.encode() for driver in drivers.DRIVERS for package in driver.packages]
+    found = search(files, [*triggers, *packages], jobs=jobs)
+    # A file that cannot be read is found with nothing in it: whoever loads it learns why.
+    hits = {file for file, numbers in found.items() if not numbers or min(numbers) < len(triggers)}
+    driven = config.default_driver is not None or any(max(numbers, default=0) >= len(triggers) for numbers in found.values())
     wanted = [file for file in files if file in hits]
     for number, file in enumerate(wanted):
         progress("reading", number, len(wanted))
         _load(program, file)
-    left = [file for file in files if file not in hits and file.language == "python"]
-    _load_users(program, left, jobs)
+    if driven:
+        _load_users(program, [file for file in files if file not in hits and file.language == "python"], jobs)
     for module in program.modules:
         _take_definitions(program, module)
     return program
