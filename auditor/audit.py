@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from auditor.config import Config
+    from auditor.directives import Directive
     from auditor.files import Skipped
     from auditor.lines import Lines
     from auditor.packs import LoadedRule
-    from auditor.suppress import Directive
     from auditor.timeline import Timeline
 
 

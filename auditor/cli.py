@@ -159,8 +159,9 @@ def examine(
 def understand(inventory: Inventory, words: Sequence[bytes], config: Config, options: Namespace) -> Timeline:
     """Read the program, as far as it holds one of the words, and walk it."""
     from auditor.program import read_program
+    from auditor.progress import silent
     from auditor.report.look import is_terminal
-    from auditor.report.progress import Bar, silent
+    from auditor.report.progress import Bar
     from auditor.timeline import walk
 
     if options.quiet or not is_terminal(sys.stderr):

@@ -58,6 +58,11 @@ class Place(NamedTuple):
     end_line: int = 0
     end_column: int = 0
 
+    def holds(self, other: Place) -> bool:
+        """Whether another place lies in this one."""
+        start, end = (self.line, self.column), (self.end_line or self.line, self.end_column)
+        return self.path == other.path and start <= (other.line, other.column) < end
+
 
 class Related(NamedTuple):
     """A place that explains a finding: where the transaction begins, where it ends, who comes next."""
@@ -100,6 +105,10 @@ class Finding:
         if any(known.place == place and known.message == message for known in self.related):
             return self
         return replace(self, related=(*self.related, Related(place, message)))
+
+    def see_call(self, call: Place, message: str) -> Finding:
+        """The same finding with the call that makes it happen, unless that is where it stands."""
+        return self if call.holds(self.place) else self.see(call, message)
 
     def sure(self, confidence: Confidence) -> Finding:
         """The same finding, at most as sure as `confidence`."""

@@ -21,7 +21,7 @@ from auditor.search import literals
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from auditor.suppress import Unused
+    from auditor.directives import Unused
     from auditor.timeline import Timeline
 
     Check = Callable[[Timeline], Iterable[Finding]]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from auditor.findings import Applicability, Confidence, Finding, Fix, Place, Related, Severity
 
 if TYPE_CHECKING:
+    from auditor.directives import Unused
     from auditor.drivers.model import Callback
-    from auditor.suppress import Unused
     from auditor.timeline import Timeline
 else:
     # Rules name these in annotations only; importing them for that would make every run pay for the whole auditor.

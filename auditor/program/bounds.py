@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from auditor.program.tree import descend
 from auditor.python import nodes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from auditor.program.code import ModuleInfo
 
 #: What the names of attempt counters are made of.
@@ -25,9 +26,8 @@ def functions_comparing_attempts(module: ModuleInfo) -> Iterator[str]:
 
 
 def _compares(part: nodes.Compare) -> bool:
-    return (
-        any(operator in ("<", "<=", ">", ">=") for operator in part.operators)
-        and any(_is_counter(side) for side in (part.left, *part.rights))
+    return any(operator in ("<", "<=", ">", ">=") for operator in part.operators) and any(
+        _is_counter(side) for side in (part.left, *part.rights)
     )
 
 

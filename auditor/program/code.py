@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,6 +12,8 @@ from auditor.program.tree import Words, descend, words_of
 from auditor.python import nodes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from auditor.python.nodes import PythonFacts
 
 

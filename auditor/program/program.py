@@ -7,6 +7,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import drivers
+from auditor.directives import parse_directive
 from auditor.files import Role, Skipped, SourceFile, read
 from auditor.findings import Place
 from auditor.lines import decode
@@ -17,18 +18,17 @@ from auditor.program.relevance import Relevance, Sources, Telling
 from auditor.python.locate import locate
 from auditor.python.read import Unread as UnreadPython
 from auditor.python.read import read_python
-from auditor.suppress import parse_directive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from auditor.config import Config
+    from auditor.directives import Directive
     from auditor.drivers import Driver
     from auditor.files import Inventory
+    from auditor.program.origins import Origin
     from auditor.sql.meaning import Span, Statement
     from auditor.sql.queue import Step
-    from auditor.suppress import Directive
-    from auditor.timeline.values import Text
 
 
 class Unread(NamedTuple):
@@ -222,9 +222,9 @@ class Program:
 
     # Places
 
-    def place_in(self, text: Text, span: Span) -> Place | None:
-        """Where a stretch of a text stands in the files; None where it was not written in one."""
-        for origin in text.origins:
+    def place_in(self, origins: Iterable[Origin], span: Span) -> Place | None:
+        """Where a stretch of a text of those origins stands in the files; None where it was not written in one."""
+        for origin in origins:
             if origin.start <= span.start < max(origin.end, origin.start + 1):
                 break
         else:

@@ -6,13 +6,15 @@ Too much is reached that way, too little is not.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from auditor.program.code import FunctionInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from auditor.program.code import ModuleInfo
+
 
 class Reach:
     """Functions that matter by themselves, and those that use their names, directly or through so many others."""

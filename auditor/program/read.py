@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.files import Role, SourceFile
-from auditor.program.code import ModuleInfo
+from auditor.program.origins import Origin
 from auditor.program.program import Program
-from auditor.python import nodes
 from auditor.search import mentions, search
 from auditor.sql.meaning import Kind, hole
-from auditor.timeline.values import UNKNOWN, Origin, Text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +18,9 @@ if TYPE_CHECKING:
     from auditor.files import Inventory
     from auditor.findings import Place
     from auditor.program.catalogue import Locator
-    from auditor.report.progress import Progress
+    from auditor.program.code import ModuleInfo
+    from auditor.progress import Progress
+    from auditor.python import nodes
 
 #: So many calls around a statement that matters are looked for in other files.
 ROUNDS = 6
@@ -49,7 +49,9 @@ def read_program(
     found = search(files, [*triggers, *packages], jobs=jobs)
     # A file that cannot be read is found with nothing in it: whoever loads it learns why.
     hits = {file for file, numbers in found.items() if not numbers or min(numbers) < len(triggers)}
-    driven = config.default_driver is not None or any(max(numbers, default=0) >= len(triggers) for numbers in found.values())
+    driven = config.default_driver is not None or any(
+        max(numbers, default=0) >= len(triggers) for numbers in found.values()
+    )
     wanted = [file for file in files if file in hits]
     for number, file in enumerate(wanted):
         progress("reading", number, len(wanted))
@@ -101,19 +103,19 @@ def _take_definitions(program: Program, module: ModuleInfo) -> None:
     if not any(word in folded for word in _DEFINES):
         return
     for part in module.words.texts:
-        text = _text_of(part, module)
-        if not any(word.decode() in text.value.lower() for word in _DEFINES):
+        text, origins = _text_of(part, module)
+        if not any(word.decode() in text.lower() for word in _DEFINES):
             continue
-        for statement in program.read_sql(text.value):
+        for statement in program.read_sql(text):
             if statement.kind in _DEFINITIONS and statement.parsed:
-                program.catalogue.add(statement, _locator(program, text, module.place(part.span)))
+                program.catalogue.add(statement, _locator(program, origins, module.place(part.span)))
 
 
-def _locator(program: Program, text: Text, otherwise: Place) -> Locator:
-    return lambda span: program.place_in(text, span) or otherwise
+def _locator(program: Program, origins: tuple[Origin, ...], otherwise: Place) -> Locator:
+    return lambda span: program.place_in(origins, span) or otherwise
 
 
-def _text_of(node: nodes.Text, module: ModuleInfo) -> Text:
+def _text_of(node: nodes.Text, module: ModuleInfo) -> tuple[str, tuple[Origin, ...]]:
     """A string as it is written, its holes left open."""
     parts: list[str] = []
     origins: list[Origin] = []
@@ -127,4 +129,4 @@ def _text_of(node: nodes.Text, module: ModuleInfo) -> Text:
             holes += 1
         parts.append(written)
         length += len(written)
-    return Text("".join(parts), (UNKNOWN,) * holes, tuple(origins))
+    return "".join(parts), tuple(origins)

@@ -6,7 +6,6 @@ The first are walked when they are called, the second are where walks begin.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from auditor import drivers
@@ -17,6 +16,8 @@ from auditor.program.tree import descend, words_of
 from auditor.python import nodes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from auditor.program.code import ModuleInfo
     from auditor.program.tree import Words
 
@@ -112,7 +113,9 @@ class Sources:
         owners.update(cls for cls in module.classes() if _mentions(cls.fields, local))
         direct.extend(function for function in module.functions() if function.owner in owners)
         constants = [
-            name for name, bound in module.bound.items() if any(isinstance(p, nodes.Assign) and _mentions(p, local) for p in bound)
+            name
+            for name, bound in module.bound.items()
+            if any(isinstance(p, nodes.Assign) and _mentions(p, local) for p in bound)
         ]
         if constants:
             self._modules.add(module)

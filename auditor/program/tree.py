@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from auditor.python import nodes
 from auditor.python.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: Fields of these types hold no nodes.
 _PLAIN = frozenset({"str", "bool", "int", "Span", "str | None", "tuple[str, ...]", "bool | int | float | None"})

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import TextIO
 
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
-
-
-class Progress(Protocol):
-    """How far a step has come: `progress("reading", 12, 400)`."""
-
-    def __call__(self, step: str, done: int, total: int) -> None: ...
-
-
-def silent(step: str, done: int, total: int) -> None:
-    """Progress that nobody sees."""
 
 
 class Bar:

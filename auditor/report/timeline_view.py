@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from auditor.timeline.events import (
@@ -17,6 +16,7 @@ from auditor.timeline.events import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import TextIO
 
     from auditor.findings import Place

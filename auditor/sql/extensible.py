@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlglot
 from sqlglot.dialects.postgres import Postgres
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def postgres_parser() -> Any:

@@ -8,7 +8,7 @@ from auditor.timeline.answers import Timeline
 
 if TYPE_CHECKING:
     from auditor.program import Program
-    from auditor.report.progress import Progress
+    from auditor.progress import Progress
 
 __all__ = ["Timeline", "walk"]
 

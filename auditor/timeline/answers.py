@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -10,17 +9,29 @@ from auditor.drivers.model import Callback
 from auditor.findings import Confidence, Place
 from auditor.sql.meaning import Kind
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
-from auditor.timeline.events import CallbackRan, Event, Handover, Inherited, Outlived, Ran, SettingSet, Stranded, Where
+from auditor.timeline.events import (
+    END_OF_BLOCK,
+    CallbackRan,
+    Ended,
+    Event,
+    Handover,
+    Inherited,
+    Outlived,
+    Ran,
+    SettingSet,
+    Stranded,
+    Where,
+)
 from auditor.timeline.queues import JobRun, Queues, UnboundedClaim
 from auditor.timeline.security import HiddenQueue, JudgedPolicy, Security
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from auditor.program import Program
     from auditor.timeline.pools import PoolInfo
     from auditor.timeline.roots import Root
-    from auditor.timeline.settings import Setting
+    from auditor.timeline.settings import LostCleanup, Setting
 
 _Kind = TypeVar("_Kind")
 
@@ -41,7 +52,7 @@ class Leak(NamedTuple):
     kind: str
     connection: ConnectionState
     #: A cleanup that was undone, so that the value stayed.
-    lost_cleanup: Place | None
+    lost_cleanup: LostCleanup | None
     sure: Confidence
 
     @property
@@ -50,9 +61,10 @@ class Leak(NamedTuple):
 
 
 class Orphan(NamedTuple):
-    """Work for a tenant after the commit that ended the local setting."""
+    """Work for a tenant after the end of the transaction that it was set in."""
 
     place: Place
+    call: Place
     name: str
     table: str
     set_at: Place
@@ -84,6 +96,14 @@ class Timeline:
         """The events of one kind, in the order they were first seen."""
         return (event for event in self.events if isinstance(event, kind))
 
+    @cached_property
+    def _ends_of_blocks(self) -> frozenset[Place]:
+        return frozenset(ended.place for ended in self.of(Ended) if ended.by == END_OF_BLOCK)
+
+    def ends_block(self, place: Place) -> bool:
+        """Whether what ends a transaction at a place is the end of the block that begins there."""
+        return place in self._ends_of_blocks
+
     # Settings
 
     def settings(self) -> Iterator[tuple[Ran, SettingSet]]:
@@ -94,7 +114,7 @@ class Timeline:
         """Values that outlive their job: on a pooled or kept connection, or into the next turn of a loop."""
         for handover in self.of(Handover):
             for setting in handover.after.settings:
-                if setting.kept.is_value and not setting.kept.inherited:
+                if setting.kept.is_value and not setting.kept.inherited and not setting.is_cleared:
                     yield from self._leak(setting, handover.after, handover.kind, handover.heir)
         for inherited in self.of(Inherited):
             yield from self._leak(inherited.setting, inherited.connection, "loop", inherited.place)
@@ -160,7 +180,7 @@ class Timeline:
                 if table is None or table in self.job_tables:
                     continue
                 sure = min(ran.before.sure, tenant if known else Confidence.MEDIUM)
-                yield Orphan(ran.place, setting.name, table, ended.origin, setting.ended_at, sure)
+                yield Orphan(ran.place, ran.call, setting.name, table, ended.origin, setting.ended_at, sure)
 
     def tenants_in_turn(self) -> Iterator[tuple[Outlived, str, Confidence]]:
         """Statements under a tenant handed up by a savepoint, where another tenant follows in the same transaction."""

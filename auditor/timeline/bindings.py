@@ -12,8 +12,6 @@ from auditor.timeline.values import UNKNOWN, Items, Literal, Made, Mapping, Quot
 _PLAIN_TYPES = ("int", "float", "bool", "UUID", "uuid4", "Decimal", "len", "id")
 
 
-
-
 class Resolved(NamedTuple):
     """What a term holds: `text` when it is known, None when it is only known at run time."""
 

@@ -251,7 +251,7 @@ class Calls:
         values = self.parameters.of_root(init.info, frame, instance)
         out = Flow()
         start = names.start().bind_all(frame.key, values)
-        with self.walker.as_root(f"new {instance.info.dotted}"):
+        with self.walker.as_root(f"new {instance.info.dotted}", lasting=True):
             ends = self.walker.block(init.info.node.body, [start], frame, out)
         ends = [*ends, *(after for after, _ in out.returns)]
         if ends:
@@ -262,7 +262,7 @@ class Calls:
         names = self.walker.names
         outer = names.module_frame(function.module)
         frame = self.frame_of(Function(function, outer.key), outer, function.node.name_span)
-        with self.walker.quietly(), self.walker.as_root(f"start {function.dotted}"):
+        with self.walker.quietly(), self.walker.as_root(f"start {function.dotted}", lasting=True):
             start = names.start().bind_all(frame.key, self.parameters.of_root(function, frame))
             ways = self.walker.evaluate(expression, start, frame, Flow())
             results = [self._settled(way, after, frame) for after, way in ways]

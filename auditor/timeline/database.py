@@ -105,7 +105,7 @@ class Database:
         key = self.walker.keys.of("connection", call.frame.key, call.span)
         connection = ConnectionState(
             driver=driver.name,
-            life=Life.JOB,
+            life=Life.KEPT if self.walker.lasting else Life.JOB,
             made=call.place,
             autocommit=autocommit,
             prepares_after=prepares,
@@ -462,13 +462,16 @@ class Database:
     def job_ends(self, state: State, place: Place, symbol: str) -> State:
         """The job in hand is over on this path: what it did, and what of that lasts."""
         job = state.job
-        pending = tuple(mark for connection in state.connections.values() for mark in connection.pending)
+        connections = state.connections.values()
+        pending = tuple(mark for one in connections if one.status is not Status.ABORTED for mark in one.pending)
+        # Whoever ends an aborted transaction rolls it back, whatever they ask for.
+        doomed = tuple(mark for one in connections if one.status is Status.ABORTED for mark in one.pending)
         module = self.walker.program.module_at(job.failed.path) if job.failed is not None else None
         event = JobEnded(
             place,
             job.claims,
             job.kept,
-            job.undone,
+            job.with_undone(doomed).undone,
             pending,
             job.counted_before_work,
             job.worked,

@@ -9,7 +9,7 @@ from auditor import drivers
 from auditor.drivers.model import AfterBlock
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Status
-from auditor.timeline.events import Began, Ended
+from auditor.timeline.events import END_OF_BLOCK, Began, Ended
 from auditor.timeline.values import UNKNOWN, Block, Connection, Cursor, Key, Pool, Raised, Value
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: How a block is left: what it was, on which connection, and for a borrowed one the pool, for a savepoint its depth.
 ExitAs = tuple[str, Key, Key]
-
-_END = "the end of the block"
 
 
 class DriverBlocks:
@@ -88,7 +86,7 @@ class DriverBlocks:
         end = "commit" if raised is None else "rollback"
         if how == "borrow":
             if self.database.state_of(key, state).in_transaction:
-                state = self.database.end(key, state, end, _END, place, frame)
+                state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
             return self.database.pools.release(other, key, state, frame, span)
         if how == "connection":
             return [self._leave_connection(key, end, state, place, frame)]
@@ -98,7 +96,7 @@ class DriverBlocks:
         connection = self.database.state_of(key, state)
         driver = drivers.by_name(connection.driver)
         if connection.in_transaction or connection.status is Status.UNKNOWN:
-            state = self.database.end(key, state, end, _END, place, frame)
+            state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
         connection = self.database.state_of(key, state)
         if driver is not None and driver.block_begins and connection.blocks:
             connection = replace(connection, autocommit=Autocommit.ON, blocks=connection.blocks - 1)
@@ -114,7 +112,7 @@ class DriverBlocks:
         if kind == "savepoint":
             state = self._leave_savepoint(key, depth, end, state, place, frame)
         else:
-            state = self.database.end(key, state, end, _END, place, frame)
+            state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
         after = self.database.state_of(key, state)
         after = replace(after, blocks=max(after.blocks - 1, 0))
         if kind == "unknown":
@@ -134,4 +132,4 @@ class DriverBlocks:
             after = change.release(after, None)
         word = "release" if end == "commit" else "rollback to"
         state = state.connect(key, after)
-        return self.walker.see(Ended(place, key, word, _END, before, after, frame.symbol), state)
+        return self.walker.see(Ended(place, key, word, END_OF_BLOCK, before, after, frame.symbol), state)

@@ -92,6 +92,10 @@ class Began:
     symbol: str = ""
 
 
+#: What ended a transaction, where no call did.
+END_OF_BLOCK = "the end of the block"
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A transaction or savepoint ended. `how` is commit, rollback, release or rollback to; `by` says who did it."""

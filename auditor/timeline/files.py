@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from auditor.timeline.values import UNKNOWN, Items, Made, Origin, Text, Value
+from auditor.program.origins import Origin
+from auditor.timeline.values import UNKNOWN, Items, Made, Text, Value
 
 if TYPE_CHECKING:
     from auditor.program.program import Program

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.timeline import files, strings
+from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
     FALSE,
     NONE,
@@ -32,9 +33,7 @@ from auditor.timeline.values import (
     Value,
     either,
     from_row,
-    join_texts,
     options_of,
-    text_of,
 )
 
 if TYPE_CHECKING:

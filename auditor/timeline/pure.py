@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from auditor.timeline.values import (
@@ -26,6 +25,8 @@ from auditor.timeline.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from auditor.program.code import FunctionInfo
     from auditor.timeline.invocation import Invocation
     from auditor.timeline.state import Frame, State, Variables
@@ -72,7 +73,9 @@ class PureCalls:
 def _may_be_pure(frame: Frame, call: Invocation) -> bool:
     """A function that yields, sees variables of another activation or is given a connection is walked anew."""
     closed_over = len(frame.scopes) > 2
-    return frame.on_yield is None and not closed_over and all(holds_connection(value) is None for value in call.everything)
+    return (
+        frame.on_yield is None and not closed_over and all(holds_connection(value) is None for value in call.everything)
+    )
 
 
 def _left_alone(before: State, results: list[tuple[State, Value]], raises: list[tuple[State, Raised]]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +13,8 @@ from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Event, JobEnded, Ran
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from auditor.findings import Place
     from auditor.program import Program
 

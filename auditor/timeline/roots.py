@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from auditor.findings import Place
-from auditor.program.code import FunctionInfo, ModuleInfo
 from auditor.python import nodes
 from auditor.timeline.connection import Life, Status
 from auditor.timeline.events import Handover
@@ -18,8 +17,9 @@ from auditor.timeline.walker import TooMuchError, Walker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from auditor.program.code import FunctionInfo, ModuleInfo
     from auditor.program.program import Program
-    from auditor.report.progress import Progress
+    from auditor.progress import Progress
 
     Body = Callable[[State, Flow], list[State]]
 
@@ -103,7 +103,7 @@ class Roots:
         frame = self.walker.names.module_frame(module)
         flow = Flow()
         ends = self.walker.block(script.body, [self.walker.names.start()], frame, flow)
-        return self._finish(ends, flow, module.place(script.span), "", once=True)
+        return self._finish(ends, flow, module.place(script.span), "", frame, once=True)
 
     def _function(self, info: FunctionInfo) -> list[tuple[str, State]]:
         walker = self.walker
@@ -117,7 +117,7 @@ class Roots:
             return walker.block(info.node.body, [state], frame, out)
 
         ends = self._supplied(info, values, frame, body, start, flow)
-        return self._finish(ends, flow, info.place, info.qualname, once=info.node.name == "main")
+        return self._finish(ends, flow, info.place, info.qualname, frame, once=info.node.name == "main")
 
     # Dependencies that a framework supplies
 
@@ -169,17 +169,29 @@ class Roots:
 
     # The end
 
-    def _finish(self, ends: list[State], flow: Flow, place: Place, symbol: str, once: bool) -> list[tuple[str, State]]:
+    def _finish(
+        self, ends: list[State], flow: Flow, place: Place, symbol: str, frame: Frame, once: bool
+    ) -> list[tuple[str, State]]:
         ways = [("end", state) for state in [*ends, *(state for state, _ in flow.returns)]]
         ways += [("raise", state) for state, _ in flow.raises]
         finished = []
         for how, state in ways:
+            if once or how == "raise":
+                state = self._abandoned(state, place, frame, once)
             if state.job.claims:
                 state = self.walker.database.job_ends(state, place, symbol)
             if not once:
                 state = self._handed_on(state, place, symbol)
             finished.append((how, state))
         return finished
+
+    def _abandoned(self, state: State, place: Place, frame: Frame, once: bool) -> State:
+        """Connections that end with the process, or that an exception leaves to nobody: what is open is rolled back."""
+        for key, connection in state.connections.items():
+            own = connection.life is Life.JOB and connection.root == self.walker.root
+            if connection.in_transaction and (own or (once and connection.life is not Life.GIVEN)):
+                state = self.walker.database.end(key, state, "rollback", "the end of its connection", place, frame)
+        return state
 
     def _handed_on(self, state: State, place: Place, symbol: str) -> State:
         """Connections that outlive the entry point are found by its next call as this one leaves them."""

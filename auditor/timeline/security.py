@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence, Place
 from auditor.sql.meaning import HOLE_OPEN, TermKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from auditor.program import Program
     from auditor.program.catalogue import PolicyFact, TableFacts
     from auditor.sql.policy import Outcomes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from auditor.findings import Place
@@ -46,6 +46,14 @@ NOTHING = Held(Holding.UNSET)
 NOT_KNOWN = Held(Holding.UNKNOWN)
 
 
+class LostCleanup(NamedTuple):
+    """A cleanup that came to nothing: what rolled it back, or the failure after which it was refused."""
+
+    place: Place
+    undone_at: Place | None
+    refused: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """What one level of a transaction did: `local` hides `session` until the level that set it ends."""
@@ -71,8 +79,8 @@ class Setting:
     ended_at: Place | None = None
     #: Where the session's value became permanent.
     kept_at: Place | None = None
-    #: A cleanup that was rolled back while the session's value stood.
-    lost_cleanup: Place | None = None
+    #: A cleanup that was undone while the session's value stood.
+    lost_cleanup: LostCleanup | None = None
 
     @property
     def current(self) -> Held:
@@ -86,6 +94,11 @@ class Setting:
     def pending(self) -> Held | None:
         """The session-level value that the commit will keep."""
         return next((layer.session for layer in reversed(self.layers) if layer.session is not None), None)
+
+    @property
+    def is_cleared(self) -> bool:
+        """Whether a cleanup is under way that the next commit will keep."""
+        return self.pending is not None and not self.pending.is_value
 
     def at_session(self, held: Held, level: int, place: Place) -> Setting:
         """SET SESSION at `level`; 0 is outside any transaction, where it is kept at once."""
@@ -117,7 +130,9 @@ class Setting:
         if not gone:
             return self
         cleanup = next((layer.session for layer in reversed(gone) if layer.session), None)
-        lost = cleanup.origin if cleanup and not cleanup.is_value and self.kept.is_value else self.lost_cleanup
+        lost = self.lost_cleanup
+        if cleanup and cleanup.origin and not cleanup.is_value and self.kept.is_value:
+            lost = LostCleanup(cleanup.origin, place)
         left = tuple(layer for layer in self.layers if layer.level < level)
         ended, ended_at = self._ended(place) if not left else (self.ended, self.ended_at)
         return replace(self, layers=left, lost_cleanup=lost, ended=ended, ended_at=ended_at)
@@ -130,9 +145,7 @@ class Setting:
         ended, ended_at = self._ended(place)
         if pending is None:
             return replace(self, layers=(), ended=ended, ended_at=ended_at)
-        return replace(
-            self, layers=(), kept=pending, kept_at=place, lost_cleanup=None, ended=ended, ended_at=ended_at
-        )
+        return replace(self, layers=(), kept=pending, kept_at=place, lost_cleanup=None, ended=ended, ended_at=ended_at)
 
     def _ended(self, place: Place) -> tuple[Held | None, Place | None]:
         """The local value that ends with the transaction, and where; the one before it where there is none."""

@@ -14,6 +14,7 @@ from auditor.timeline.bindings import Bindings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.effects import NOTHING_DONE, Done, Effects
 from auditor.timeline.events import Ended, Inherited, Outlived, Ran, SettingSet, Stranded
+from auditor.timeline.settings import LostCleanup
 from auditor.timeline.state import State, merge
 from auditor.timeline.values import NONE, Items, Key, Literal, Mapping, Text, Value
 
@@ -49,7 +50,7 @@ class Statements:
         state = call.state.connect(key, connection)
         text = query if isinstance(query, Text) else Text("")
         statements = self.walker.program.read_sql(text.value) if isinstance(query, Text) else (_UNREAD,)
-        self.walker.program.take_comments(text.value, lambda span: self.walker.program.place_in(text, span))
+        self.walker.program.take_comments(text.value, lambda span: self.walker.program.place_in(text.origins, span))
         bindings = Bindings(text, parameters)
         driver = drivers.by_name(connection.driver)
         bound = driver is not None and driver.binding is Binding.SERVER and not client and not connection.client_cursors
@@ -76,7 +77,7 @@ class Statements:
         """One statement: the driver begins a transaction where it does, then the server runs it."""
         key, call = run.key, run.call
         connection = self.database.state_of(key, state)
-        place = self.walker.program.place_in(run.text, statement.span) or call.place
+        place = self.walker.program.place_in(run.text.origins, statement.span) or call.place
         if connection.status is Status.CLOSED:
             return [state]
         driver = drivers.by_name(connection.driver)
@@ -96,7 +97,11 @@ class Statements:
             # The server always refuses it: DISCARD ALL in a transaction.
             self._see(run, statement, place, state, before, before, settings)
             return self._fails(run, state, before, place)
-        self._fails(run, state, before, place)
+        if _only_cleans(statement, settings):
+            self._breaks(run, state, before, place)
+        else:
+            work = not done.marks and _touches(statement)
+            self._fails(run, state.with_job(state.job.begun()) if work else state, before, place)
         after = self._marked(run, statement, before, after, done.marks, place)
         state = self._told(run, state, before, statement, place, settings)
         state = self._job_of(statement, state, before, after, done.marks)
@@ -113,6 +118,14 @@ class Statements:
         failing = state.connect(run.key, change.abort(before, place))
         call.flow.raises.append((self.walker.failed(failing, raised), raised))
         return []
+
+    def _breaks(self, run: _Run, state: State, before: ConnectionState, place: Place) -> None:
+        """The edge of a statement that can only fail with its connection, which then has no next user."""
+        after = change.rollback(before, place)
+        job = state.job.with_undone(after.undone)
+        gone = self.database.closed(run.key, state.connect(run.key, after).with_job(job))
+        raised = self.walker.raised("sql", None, run.call.span, run.call.frame)
+        run.call.flow.raises.append((self.walker.failed(gone, raised), raised))
 
     def _ended(
         self, run: _Run, state: State, before: ConnectionState, after: ConnectionState, how: str, place: Place
@@ -180,7 +193,7 @@ class Statements:
             self.walker.program.catalogue.add(statement, lambda span: self._place(run, span))
 
     def _place(self, run: _Run, span: Span) -> Place:
-        return self.walker.program.place_in(run.text, span) or run.call.place
+        return self.walker.program.place_in(run.text.origins, span) or run.call.place
 
     def _told(
         self,
@@ -271,12 +284,20 @@ def _touches(statement: Statement) -> bool:
     return reads and (bool(statement.reads or statement.writes or statement.calls) or not statement.settings)
 
 
+def _only_cleans(statement: Statement, settings: tuple[SettingSet, ...]) -> bool:
+    """Whether a statement clears settings and does nothing else."""
+    return (
+        bool(settings) and all(setting.clears for setting in settings) and not statement.reads and not statement.writes
+    )
+
+
 def _cleanup_lost(connection: ConnectionState, settings: tuple[SettingSet, ...]) -> ConnectionState:
     """A cleanup that the aborted transaction refuses, while the session holds what it was to clear."""
     for cleared in settings:
         setting = connection.setting(cleared.name)
         if cleared.clears and setting.kept.is_value:
-            connection = connection.with_setting(replace(setting, lost_cleanup=cleared.place))
+            lost = LostCleanup(cleared.place, connection.aborted_at, refused=True)
+            connection = connection.with_setting(replace(setting, lost_cleanup=lost))
     return connection
 
 

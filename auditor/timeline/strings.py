@@ -6,20 +6,19 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from auditor.program.origins import Origin
 from auditor.sql.meaning import HOLE_OPEN, hole
+from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
     UNKNOWN,
     Items,
     Literal,
     Mapping,
-    Origin,
     Quoted,
     Text,
     Unknown,
     Value,
     from_row,
-    join_texts,
-    text_of,
 )
 
 if TYPE_CHECKING:

@@ -11,11 +11,12 @@ from auditor.timeline import failures
 from auditor.timeline.blocks import Blocks
 from auditor.timeline.calls import Calls
 from auditor.timeline.database import Database
-from auditor.timeline.evaluate import Evaluator, compare, truth_of
+from auditor.timeline.evaluate import Evaluator
 from auditor.timeline.library import Library
 from auditor.timeline.loops import Loops
 from auditor.timeline.names import Names
 from auditor.timeline.objects import Objects
+from auditor.timeline.operators import compare, truth_of
 from auditor.timeline.state import Flow, Frame, Keys, State, merge, merge_raises
 from auditor.timeline.values import (
     NONE,
@@ -58,6 +59,8 @@ class Walker:
         self.events: dict[Event, None] = {}
         self.steps = 0
         self.root = ""
+        #: What is opened now outlives what is walked: a module or an object keeps it for whoever comes.
+        self.lasting = False
         #: The call on the line that is walked, when nobody looks at what it returns.
         self.for_effect: nodes.Span = nodes.NOWHERE
         self.names = Names(self)
@@ -111,13 +114,13 @@ class Walker:
             self.events = events
 
     @contextmanager
-    def as_root(self, root: str) -> Iterator[None]:
-        """What is walked inside happens on behalf of the entry point of that name."""
-        before, self.root = self.root, root
+    def as_root(self, root: str, lasting: bool = False) -> Iterator[None]:
+        """What is walked inside happens on behalf of the entry point of that name, or makes what all of them find."""
+        before, self.root, self.lasting = (self.root, self.lasting), root, lasting
         try:
             yield
         finally:
-            self.root = before
+            self.root, self.lasting = before
 
     # Blocks of statements
 

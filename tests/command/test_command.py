@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from auditor import cli
+from auditor.directives import parse_directive
 from auditor.files import Skipped
 from auditor.findings import Confidence
-from auditor.suppress import parse_directive
 from tests.command.conftest import Ran, codes
 from tests.command.world import CARELESS, LEAK, REMARK, FakeTimeline, at, write, write_rule
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Run = Callable[..., Ran]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +12,9 @@ from auditor.errors import UserError
 from auditor.findings import Confidence, Severity
 from auditor.globs import matcher
 from tests.command.world import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EVERYTHING = """\
 paths = ["src"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.command.conftest import Ran, codes
 from tests.command.world import LEAK, FakeTimeline, at, plant
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Run = Callable[..., Ran]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,9 @@ from auditor.errors import UserError
 from auditor.files import Inventory, Role
 from auditor.sources import Skipped, find_files, read
 from tests.command.world import git, plant, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def found(here: Path, *paths: str, **config: object) -> Inventory:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +13,9 @@ from auditor.findings import Applicability, Confidence, Finding, Fix, Place, fin
 from auditor.report import Report, Summary, render
 from auditor.report.look import Look
 from tests.command.world import CARELESS, LEAK, REMARK, at
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FULL = (
     Finding(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from auditor.errors import UserError
 from auditor.packs import LoadedRule, find, load_packs, own_pack, select, triggers
 from tests.command.world import CARELESS, LEAK, REMARK, write, write_rule
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +11,9 @@ from auditor.findings import Confidence
 from auditor.packs import load_packs, own_pack
 from auditor.pages import Example, Expected, examples, marks, read_page, table, without_marks
 from tests.command.world import LEAK, REMARK, write, write_rule
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PAGE = '''\
 # ZZ101 leaky-setting

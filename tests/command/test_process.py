@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from auditor import __version__
 from tests.command.conftest import Ran
 from tests.command.world import LEAK, write_rule
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Run = Callable[..., Ran]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +18,9 @@ from auditor.files import LIMIT, SourceFile
 from auditor.search import literals, mentions, search
 from auditor.sources import find_files
 from tests.command.world import plant, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def listed(here: Path) -> tuple[SourceFile, ...]:

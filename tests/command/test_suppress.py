@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from auditor.audit import suppress
+from auditor.directives import Directive, parse_directive
 from auditor.findings import Finding, Severity
 from auditor.packs import LoadedRule, load_packs
-from auditor.suppress import Directive, apply, parse_directive
+from auditor.suppress import apply
 from tests.command.world import CARELESS, LEAK, REMARK, at
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def directive(

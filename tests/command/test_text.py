@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -17,6 +17,9 @@ from auditor.report import Report, Summary, render
 from auditor.report.look import Look, look_at, plain
 from auditor.report.summary import sentence, statistics
 from tests.command.world import CARELESS, LEAK, REMARK, at, place_of, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WORKER = """\
 from psycopg_pool import ConnectionPool

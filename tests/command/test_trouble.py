@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from auditor import cli
 from tests.command.conftest import Ran
 from tests.command.world import LEAK, FakeTimeline, at, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Run = Callable[..., Ran]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from auditor.findings import Finding, Place, Place, Severity
+from auditor.findings import Finding, Place, Severity
 from auditor.rule import Rule
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LEAK = Rule("ZZ101", "leaky-setting", Severity.ERROR)
 CARELESS = Rule("ZZ201", "careless-callback", Severity.WARNING)
