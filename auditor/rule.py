@@ -28,6 +28,7 @@ __all__ = [
     "CLAIM_TRIGGERS",
     "POLICY_TRIGGERS",
     "POOL_TRIGGERS",
+    "ROLE_TRIGGERS",
     "SETTING_TRIGGERS",
     "Applicability",
     "Callback",
@@ -52,6 +53,8 @@ SETTING_TRIGGERS = (
     rb"set\s+[\"{%][^\n]{0,60}(?:=|\bto\b)",
     rb"set\s+[a-z_]\w*\.[\"\w{%]+\s*(?:=|\bto\b)",
 )
+#: What stands in every file that takes on another role, or another user's session.
+ROLE_TRIGGERS = (rb"set\s+(?:session\s+)?role", rb"set\s+session\s+authorization", rb"set_config")
 #: What stands in every file that makes a pool with callbacks.
 POOL_TRIGGERS = (rb"connectionpool",)
 #: What stands in every file that claims jobs from a table.

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from auditor.rule import SETTING_TRIGGERS, Finding, Rule, Severity, Timeline
+from auditor.rule import ROLE_TRIGGERS, SETTING_TRIGGERS, Finding, Rule, Severity, Timeline
 
-RULE = Rule("TA111", "cleanup-not-committed", Severity.ERROR, triggers=SETTING_TRIGGERS)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RULE = Rule("TA111", "cleanup-not-committed", Severity.ERROR, triggers=(*SETTING_TRIGGERS, *ROLE_TRIGGERS))
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:
     for leak in timeline.leaks():
-        if leak.lost_cleanup is None or (leak.tenant is None and not leak.is_role):
+        lost = leak.lost_cleanup
+        if lost is None or (leak.tenant is None and not leak.is_role):
             continue
-        finding = RULE.at(
-            leak.lost_cleanup,
-            f"this cleanup of {leak.name} never takes effect: the connection goes on with the old value",
-        ).see(leak.set_at, "set here, for the session")
-        if leak.kept_at is not None:
-            finding = finding.see(leak.kept_at, "kept from here on")
+        if lost.refused:
+            what = (
+                f"this cleanup of {leak.name} is refused after an error, and the connection goes on with the old value"
+            )
+        else:
+            what = f"this cleanup of {leak.name} is rolled back, and the connection goes on with the old value"
+        finding = RULE.at(lost.place, what).see(leak.set_at, "set here, for the session")
+        if leak.kept_at is not None and leak.kept_at != leak.set_at:
+            finding = finding.see(leak.kept_at, "committed here, and kept")
+        if lost.undone_at is not None:
+            finding = finding.see(
+                lost.undone_at,
+                "when this fails, the transaction is aborted and refuses what follows"
+                if lost.refused
+                else "what is open is rolled back here, the cleanup with it",
+            )
         if leak.heir is not None:
-            finding = finding.see(leak.heir, "the next user of the connection starts here")
+            finding = finding.see(leak.heir, "the next user of the connection starts here, with the old value")
         yield finding.sure(min(leak.sure, leak.tenant or leak.sure)).mended(
-            "commit the cleanup, or better: set the value for the transaction only, which needs none"
+            "set the value for the transaction only, which needs no cleanup; or roll back first and commit the cleanup"
+            if lost.refused
+            else "set the value for the transaction only, which needs no cleanup; or commit the cleanup"
         )

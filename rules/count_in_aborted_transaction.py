@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from auditor.rule import CLAIM_TRIGGERS, Finding, Rule, Severity, Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RULE = Rule("TA303", "count-in-aborted-transaction", Severity.ERROR, triggers=CLAIM_TRIGGERS)
 
@@ -13,10 +16,12 @@ def check(timeline: Timeline) -> Iterator[Finding]:
     for ran in timeline.refused_counts():
         finding = RULE.at(
             ran.place,
-            "the failure is counted on the connection whose transaction it aborted: PostgreSQL refuses this statement too, and nothing is counted",
+            "the failure is counted in the transaction that it aborted: PostgreSQL refuses this statement too, and nothing is counted",
         )
         if ran.before.aborted_at is not None:
             finding = finding.see(ran.before.aborted_at, "when this fails, the transaction is aborted")
-        yield finding.sure(ran.before.sure).mended(
-            "roll back first, or run the work in a savepoint: with connection.transaction():"
+        yield (
+            finding.see_call(ran.call, "it runs here, before a rollback")
+            .sure(ran.before.sure)
+            .mended("roll back first, or run the work in a savepoint: with connection.transaction():")
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from auditor.rule import POOL_TRIGGERS, Callback, Finding, Rule, Severity, Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RULE = Rule("TA202", "reset-leaves-transaction", Severity.ERROR, triggers=POOL_TRIGGERS)
 

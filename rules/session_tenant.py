@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from auditor.rule import SETTING_TRIGGERS, Finding, Rule, Severity, Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RULE = Rule("TA101", "session-tenant", Severity.ERROR, triggers=SETTING_TRIGGERS)
 
@@ -24,12 +27,14 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             leak.set_at,
             f"{leak.name} is set for the session: it outlives the job and reaches the next one on this connection",
         )
-        if leak.kept_at is not None and leak.kept_at != leak.set_at:
-            finding = finding.see(leak.kept_at, "the commit keeps it")
+        if leak.kept_at is not None and leak.kept_at == leak.set_at:
+            finding = finding.see(leak.connection.made or leak.set_at, "in autocommit it is kept at once")
+        elif leak.kept_at is not None and timeline.ends_block(leak.kept_at):
+            finding = finding.see(leak.kept_at, "the end of this block commits, and keeps it")
         elif leak.kept_at is not None:
-            finding = finding.see(leak.connection.made or leak.set_at, "outside a transaction it is kept at once")
+            finding = finding.see(leak.kept_at, "the commit keeps it")
         if leak.heir is not None:
             finding = finding.see(leak.heir, _HEIRS[leak.kind])
         yield finding.sure(min(leak.sure, leak.tenant)).mended(
-            f"set it for the transaction only: set_config('{leak.name}', …, true), inside the transaction of the work"
+            f"set it for the transaction only, inside the one that does the work: set_config('{leak.name}', …, true)"
         )

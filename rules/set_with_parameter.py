@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from auditor.rule import Finding, Rule, Severity, Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RULE = Rule(
     "TA110",
@@ -22,12 +25,14 @@ def check(timeline: Timeline) -> Iterator[Finding]:
     for ran, setting in timeline.settings():
         if not (setting.bound and ran.bound_on_server):
             continue
+        driver = "psycopg 3" if ran.before.driver == "psycopg" else ran.before.driver
+        scope = "true" if setting.where.value == "local" else "false"
         yield (
             RULE.at(
                 setting.place,
-                "SET takes no parameter that the server binds: the statement always fails with a syntax error",
+                f"SET takes no parameters, and {driver} leaves them to the server: this always fails with a syntax error",
             )
-            .see(ran.call, f"{ran.before.driver} sends the value beside the statement")
+            .see_call(ran.call, "it runs here")
             .sure(ran.before.sure)
-            .mended(f"SELECT set_config('{setting.name}', %s, true)")
+            .mended(f"set_config takes parameters: SELECT set_config('{setting.name}', %s, {scope})")
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from auditor.rule import CLAIM_TRIGGERS, POLICY_TRIGGERS, Finding, Rule, Severity, Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RULE = Rule("TA601", "tenant-policy-on-jobs", Severity.ERROR, triggers=(*POLICY_TRIGGERS, *CLAIM_TRIGGERS))
 

@@ -166,6 +166,22 @@ class Program:
             known = self._steps[id(statement)] = (statement, queue_steps(statement))
         return known[1]
 
+    def functions_that_matter(self) -> frozenset[str]:
+        """The names of SQL functions that change settings or do something to a queue, themselves or through others."""
+        found: set[str] = set()
+        size = -1
+        while size < len(found):
+            size = len(found)
+            for name, known in self.catalogue.functions.items():
+                statements = (statement for one in known for statement in one.function.body)
+                if len(name) > 3 and name not in found and any(self._matters(each, found) for each in statements):
+                    found.add(name)
+        return frozenset(found)
+
+    def _matters(self, statement: Statement, functions: set[str]) -> bool:
+        called = any(call.name.lower() in functions for call in statement.calls)
+        return called or bool(statement.settings or self.queue_steps(statement))
+
     def load_sql(self, file: SourceFile) -> SqlFile | None:
         """Read a SQL file and take in what it defines."""
         if file.file in self._sql:
@@ -230,8 +246,8 @@ class Program:
         else:
             return None
         offset = span.start - origin.start + origin.skip
-        length = max(min(span.end, origin.end) - span.start, 0)
         if origin.span is None:
+            length = max(min(span.end, origin.end) - span.start, 0)
             file = next(
                 (known for known in self._sql.values() if known is not None and known.path == origin.path), None
             )
@@ -239,11 +255,13 @@ class Program:
         module = self._by_path.get(origin.path)
         if module is None:
             return None
-        known = (origin.path, origin.span, origin.piece, offset, length)
+        last = _last_of(origins, origin, span.end)
+        stop = max(min(span.end, last.end), span.start) - last.start + last.skip
+        known = (origin.path, origin.span, origin.piece, offset, last.piece, stop)
         place = self._places.get(known)
         if place is None:
             start = locate(module.text, origin.span, origin.piece, offset)
-            end = locate(module.text, origin.span, origin.piece, offset + length)
+            end = locate(module.text, origin.span, last.piece, stop, end=True)
             place = self._places[known] = Place(origin.path, *start, *end)
         return place
 
@@ -265,6 +283,12 @@ class Program:
     def driver_in(self, module: ModuleInfo) -> Driver | None:
         """The driver that a module itself uses, or that the configuration names."""
         return drivers.by_name(self.config.default_driver or "") or _only(_drivers_of(module))
+
+
+def _last_of(origins: Iterable[Origin], first: Origin, end: int) -> Origin:
+    """The stretch of the same string, behind holes that are filled in, up to which one that ends there goes."""
+    same = (one for one in origins if one.path == first.path and one.span == first.span and one.start < end)
+    return max((one for one in same if one[4:] > first[4:]), key=lambda one: one.start, default=first)
 
 
 def _only(found: frozenset[str] | set[str]) -> Driver | None:

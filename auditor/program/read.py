@@ -56,10 +56,13 @@ def read_program(
     for number, file in enumerate(wanted):
         progress("reading", number, len(wanted))
         _load(program, file)
+    left = [file for file in files if file not in hits]
     if driven:
-        _load_users(program, [file for file in files if file not in hits and file.language == "python"], jobs)
+        left = _load_callers(program, left, jobs)
     for module in program.modules:
-        _take_definitions(program, module)
+        program.telling.add(module)
+    if driven:
+        _load_users(program, [file for file in left if file.language == "python"], jobs)
     return program
 
 
@@ -70,7 +73,23 @@ def _load(program: Program, file: SourceFile) -> None:
     module = program.load(file)
     if module is not None and module not in program.modules:
         program.modules.append(module)
-        program.telling.add(module)
+        _take_definitions(program, module)
+
+
+def _load_callers(program: Program, left: list[SourceFile], jobs: int | None) -> list[SourceFile]:
+    """Read the files that call a SQL function that matters, which may be all that tells of it; the files then left."""
+    named: set[str] = set()
+    for _ in range(ROUNDS):
+        fresh = sorted(program.functions_that_matter() - named)
+        if not fresh:
+            break
+        named.update(fresh)
+        found = mentions(left, [name.encode() for name in fresh], jobs=jobs)
+        for file in found:
+            _load(program, file)
+        left = [file for file in left if file not in found]
+    program.telling.look_for(named)
+    return left
 
 
 def _load_users(program: Program, left: list[SourceFile], jobs: int | None) -> None:
@@ -88,8 +107,11 @@ def _load_users(program: Program, left: list[SourceFile], jobs: int | None) -> N
             mentioned = {words[number] for number in numbers}
             if any(name in mentioned and (not home or home & mentioned) for name, home in fresh.items()):
                 found.append(file)
+        known = len(program.modules)
         for file in found:
             _load(program, file)
+        for module in program.modules[known:]:
+            program.telling.add(module)
         taken = set(found)
         left = [file for file in left if file not in taken]
 

@@ -143,6 +143,12 @@ class Telling:
         self.reach = Reach(DEPTH)
         self._wanted = re.compile("|".join(f"(?:{trigger.decode()})" for trigger in triggers) or r"(?!)")
 
+    def look_for(self, functions: Iterable[str]) -> None:
+        """Look for calls of these SQL functions too, in the modules that are taken in from now on."""
+        names = "|".join(re.escape(name) for name in sorted(functions))
+        if names:
+            self._wanted = re.compile(rf'{self._wanted.pattern}|\b(?:{names})(?:\s*\(|"$)')
+
     def __contains__(self, function: FunctionInfo) -> bool:
         return function in self.reach
 

@@ -33,8 +33,14 @@ class JobRun:
 
     @property
     def counts_last(self) -> bool:
-        """Whether some failing job leaves a count, or is moved to another state, for good."""
-        return any(_lasts(ending, Deed.COUNT) or _lasts(ending, Deed.FINISH) for ending in self.failures)
+        """Whether some failing job leaves a count, or is moved to another state or out of the queue, for good."""
+        return any(
+            _lasts(ending, Deed.COUNT) or _lasts(ending, Deed.FINISH) or self._moves(ending) for ending in self.failures
+        )
+
+    def _moves(self, ending: JobEnded) -> bool:
+        """Whether a claim that takes the job out of the queue lasts."""
+        return self.claim.how == "delete" and any(mark.deed is Deed.CLAIM for mark in ending.kept)
 
     @property
     def lost_counts(self) -> tuple[tuple[Mark, JobEnded], ...]:
@@ -56,17 +62,15 @@ class JobRun:
 
     @property
     def forgotten_failure(self) -> JobEnded | None:
-        """A failure that rolls the claim back and leaves nothing, where no failure leaves anything."""
+        """A failure that gives the job back as it was and leaves nothing, where no failure leaves anything."""
         if self.counts_last:
             return None
-        return next(
-            (
-                ending
-                for ending in self.failures
-                if ending.worked and any(mark.deed is Deed.CLAIM for mark in ending.undone)
-            ),
-            None,
-        )
+        return next((ending for ending in self.failures if ending.worked and self._gives_back(ending)), None)
+
+    def _gives_back(self, ending: JobEnded) -> bool:
+        """Whether the claim was rolled back, or the work alone while all that held the job was a row lock."""
+        undone = {mark.deed for mark in ending.undone}
+        return Deed.CLAIM in undone or (self.claim.how == "row lock" and Deed.WORK in undone)
 
     @property
     def counted_by_handler(self) -> Mark | None:

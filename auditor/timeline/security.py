@@ -25,6 +25,8 @@ class JudgedPolicy(NamedTuple):
     raises: str | None
     shows: bool
     sure: Confidence
+    #: Where a function that the policy calls reads the setting, if the policy itself does not.
+    read_by: Place | None = None
 
 
 class HiddenQueue(NamedTuple):
@@ -62,6 +64,7 @@ class Security:
                 "both" if missing and empty else "missing" if missing else "empty" if empty else None,
                 opens,
                 self._sure_of(settings),
+                self._read_by(fact),
             )
 
     def _outcomes(self, expression: str | None) -> Outcomes | None:
@@ -85,6 +88,14 @@ class Security:
             if read.name.kind is TermKind.HOLE or self._names_a_tenant(read.name.text):
                 return fact.locate(read.span)
         return fact.place
+
+    def _read_by(self, fact: PolicyFact) -> Place | None:
+        for call in fact.policy.calls if not fact.policy.reads else ():
+            for known in self._catalogue.functions.get(call.name.lower(), ()):
+                for statement in known.function.body:
+                    for read in statement.setting_reads:
+                        return known.locate(read.span)
+        return None
 
     # Queues under row security
 

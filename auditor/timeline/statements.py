@@ -100,8 +100,10 @@ class Statements:
         if _only_cleans(statement, settings):
             self._breaks(run, state, before, place)
         else:
+            # Work that fails has been begun all the same.
             work = not done.marks and _touches(statement)
-            self._fails(run, state.with_job(state.job.begun()) if work else state, before, place)
+            tried = before.marked(Mark(Deed.WORK, place)) if work and before.in_transaction and before.pending else before
+            self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
         after = self._marked(run, statement, before, after, done.marks, place)
         state = self._told(run, state, before, statement, place, settings)
         state = self._job_of(statement, state, before, after, done.marks)

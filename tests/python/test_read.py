@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import random
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 from auditor.python import nodes
 from auditor.python.read import Unread, decode, read_python
 from tests.python.compact import compact
+
+if TYPE_CHECKING:
+    import random
 
 EXAMPLES = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("**/*.py*")) if path.is_file()]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pglast import ast, parse_sql
 from pglast.parser import ParseError
 
 from auditor.sql.everyday import EVERYDAY
 from auditor.sql.meaning import Change, Kind, Statement, Term, TermKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 Name = tuple[str, str]  # schema and name
 Setting = tuple[str, str, str]  # change, name, local

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -16,6 +15,9 @@ from auditor.sql.queue import queue_steps
 from auditor.sql.read import read_sql
 from auditor.sql.script import split_script
 from auditor.sql.tokens import tokenize, word_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WORDS = """
     select insert into update delete from merge using values set reset discard begin commit rollback to savepoint

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 from psycopg import sql
 
 from auditor.sql.policy import Outcome, outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FUNCTIONS = {
     "current_tenant_id": "nullif(current_setting('app.tenant', true), '')::uuid",
