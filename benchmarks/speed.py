@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-FAULTY = '''\
+FAULTY = """\
 from psycopg_pool import ConnectionPool
 
 pool = ConnectionPool("")
@@ -31,7 +31,7 @@ def run_job(tenant):
     with pool.connection() as conn:
         conn.execute("SELECT set_config('app.tenant', %s, false)", (tenant,))
         conn.execute("SELECT count(*) FROM invoices")
-'''
+"""
 HARMLESS = "def add(a, b):\n    return a + b\n"
 
 Command = list[str]
@@ -64,8 +64,20 @@ def compare(title: str, commands: dict[str, Command], against: str, cwd: Path, r
 def django(folder: Path) -> Path:
     """The source tree of Django, fetched and unpacked."""
     subprocess.run(
-        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "--no-build-isolation"]
-        + ["Django==5.2", "-d", str(folder)],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "--no-binary",
+            ":all:",
+            "--no-build-isolation",
+            "Django==5.2",
+            "-d",
+            str(folder),
+        ],
         check=False,
     )
     archive = next(folder.glob("[dD]jango-5.2*.tar.gz"))
@@ -99,12 +111,14 @@ def main() -> None:
         )
         tree = given.tree or django(Path(scratch))
         commands = {"tenant-audit": [*audit, "."]}
-        ruff, ripgrep = shutil.which("ruff", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), shutil.which("rg")
+        ruff = shutil.which("ruff", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        ripgrep = shutil.which("rg")
         if ruff:
             commands["ruff check --select S608"] = [ruff, "check", "--isolated", "--no-cache", "--select", "S608", "."]
         if ripgrep:
-            commands["rg, the words of a few rules"] = [ripgrep, "-il", "set_config|set local|discard all|skip locked", "."]
-        compare(f"a whole tree: {tree.name}", commands, "ruff check --select S608" if ruff else "tenant-audit", tree, given.runs)
+            commands["rg, the words of a few rules"] = [ripgrep, "-il", "set_config|set local|skip locked", "."]
+        beside = "ruff check --select S608" if ruff else "tenant-audit"
+        compare(f"a whole tree: {tree.name}", commands, beside, tree, given.runs)
 
 
 if __name__ == "__main__":

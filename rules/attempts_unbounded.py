@@ -21,7 +21,7 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         if unbounded.recovery is not None:
             finding = RULE.at(
                 unbounded.claim.place,
-                "the maximum is only looked at when a failure is caught: a job that kills its process comes back without end",
+                "the maximum is only looked at when a failure is caught: one that kills its process always comes back",
             ).see(unbounded.recovery, "this puts it back whatever its count")
         if unbounded.counted_at is not None and unbounded.counted_at != unbounded.claim.place:
             finding = finding.see(unbounded.counted_at, "attempts are counted here")

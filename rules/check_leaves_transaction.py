@@ -18,7 +18,8 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             yield (
                 RULE.at(
                     place,
-                    "this check callback leaves a transaction open: the job receives a connection already in one, and its own transaction() is only a savepoint",
+                    "this check callback leaves a transaction open: the job receives a connection already in one, "
+                    "and its own transaction() is only a savepoint",
                 )
                 .see(callback.pool, "the pool is given it here")
                 .mended("commit at its end, or use ConnectionPool.check_connection")

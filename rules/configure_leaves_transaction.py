@@ -18,7 +18,8 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             yield (
                 RULE.at(
                     place,
-                    "this configure callback leaves a transaction open: the pool never hands the connection out, and jobs end in PoolTimeout",
+                    "this configure callback leaves a transaction open: the pool never hands the connection out, "
+                    "and jobs end in PoolTimeout",
                 )
                 .see(callback.pool, "the pool is given it here")
                 .mended("commit at its end")

@@ -16,7 +16,8 @@ def check(timeline: Timeline) -> Iterator[Finding]:
     for ran in timeline.refused_counts():
         finding = RULE.at(
             ran.place,
-            "the failure is counted in the transaction that it aborted: PostgreSQL refuses this statement too, and nothing is counted",
+            "the failure is counted in the transaction that it aborted: PostgreSQL refuses this statement too, "
+            "and nothing is counted",
         )
         if ran.before.aborted_at is not None:
             finding = finding.see(ran.before.aborted_at, "when this fails, the transaction is aborted")

@@ -20,7 +20,8 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         finding = (
             RULE.at(
                 count.place,
-                "attempts are counted only when an error is caught: a job that kills its process is never counted, and kills every worker in turn",
+                "attempts are counted only when an error is caught: a job that kills its process is never counted, "
+                "and kills every worker in turn",
             )
             .see(run.claim.place, "the job is claimed here, uncounted")
             .sure(min(count.sure, run.claim.sure))

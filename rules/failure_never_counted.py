@@ -19,10 +19,11 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             continue
         finding = RULE.at(
             run.claim.place,
-            "a job whose work fails is rolled back to where it was and counted nowhere: it is handed out again for ever, ahead of the jobs behind it",
+            "a job whose work fails is rolled back to where it was and counted nowhere: "
+            "it is handed out again for ever, ahead of the jobs behind it",
         )
         if ending.failed_at is not None:
             finding = finding.see(ending.failed_at, "the work runs in the transaction of the claim, and may fail here")
         yield finding.sure(run.claim.sure).mended(
-            "catch the failure, roll back, and count it in a new transaction; or count in the claim and commit that first"
+            "catch the failure, roll back, count it in a new transaction; or count in the claim and commit first"
         )

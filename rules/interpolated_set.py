@@ -19,7 +19,8 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         yield (
             RULE.at(
                 setting.place,
-                f"the value of {setting.name} is formatted into the statement: a quote in it ends the string, and what follows runs",
+                f"the value of {setting.name} is formatted into the statement: "
+                "a quote in it ends the string, and what follows runs",
             )
             .see_call(ran.call, "it runs here")
             .sure(setting.tenant)

@@ -18,10 +18,12 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             yield (
                 RULE.at(
                     place,
-                    "this reset callback leaves a transaction open: the pool throws the connection away after every job and opens a new one",
+                    "this reset callback leaves a transaction open: "
+                    "the pool throws the connection away after every job and opens a new one",
                 )
                 .see(callback.pool, "the pool is given it here")
                 .mended(
-                    "commit at its end, or run it in autocommit and switch back; or set the tenant locally and need no reset"
+                    "commit at its end, or run it in autocommit and switch back; "
+                    "or set the tenant locally and need no reset"
                 )
             )

@@ -30,7 +30,8 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         yield (
             RULE.at(
                 setting.place,
-                f"SET takes no parameters, and {driver} leaves them to the server: this always fails with a syntax error",
+                f"SET takes no parameters, and {driver} leaves them to the server: "
+                "this always fails with a syntax error",
             )
             .see_call(ran.call, "it runs here")
             .sure(ran.before.sure)

@@ -17,11 +17,12 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         yield (
             RULE.at(
                 hidden.policy,
-                f"{hidden.table} is under a policy that needs a tenant: a worker that has none yet sees no jobs at all, and no error",
+                f"{hidden.table} is under a policy that needs a tenant: "
+                "a worker that has none yet sees no jobs at all, and no error",
             )
             .see(hidden.claim, "the worker claims here, before it knows whose job it is")
             .sure(hidden.sure)
             .mended(
-                "leave the queue out of the tenant's policy, or add a policy for the worker's role: TO worker USING (true)"
+                "leave the queue out of the tenant's policy, or add one for the worker's role: TO worker USING (true)"
             )
         )

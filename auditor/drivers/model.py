@@ -1,4 +1,4 @@
-"""The words in which a driver is described. A driver's file is tables of these; the timeline gives them their effect."""
+"""The words in which a driver is described. A driver's file is tables of these; the timeline gives them effect."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class Callback(enum.Enum):
 class Driver:
     """A driver's semantics, as far as transactions, sessions and pools go.
 
-    `makes` maps the dotted names of callables to what they make, `types` those of classes to what a value annotated with
-    them is. `methods` and `attributes` map (thing, name). `errors` are the dotted names of exception classes that any
+    `makes` maps the dotted names of callables to what they make, `types` those of classes to what a value annotated so
+    is. `methods` and `attributes` map (thing, name). `errors` are the dotted names of exception classes that any
     failing statement is an instance of; `error_packages` are the packages below which every exception class is one of
     the driver's.
     """

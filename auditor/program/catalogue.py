@@ -1,4 +1,4 @@
-"""What the program's SQL says about the database: functions, tables, policies, roles, and which settings name a tenant."""
+"""What the program's SQL says about the database: functions, tables, policies, roles, tenant settings."""
 
 from __future__ import annotations
 

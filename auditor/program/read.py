@@ -1,4 +1,4 @@
-"""Which files matter: those with a rule's trigger in them, and those that use what these define, for some calls around."""
+"""Which files matter: those with a rule's trigger in them, and those that use what these define, some calls around."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _SQL = re.compile(
 
 
 class Relevance:
-    """The functions that can have to do with a database: they use a driver's words, hold SQL, or call what they are given."""
+    """The functions that may touch a database: they use a driver's words, hold SQL, or call what they are given."""
 
     def __init__(self) -> None:
         self._reach = Reach()
@@ -94,7 +94,7 @@ def is_sql(text: str) -> bool:
 
 
 class Sources:
-    """The functions that can get hold of a connection: they use what a driver makes, or are given it by name or type."""
+    """The functions that can get a connection: they use what a driver makes, or are given it by name or type."""
 
     def __init__(self) -> None:
         self._reach = Reach()
@@ -176,8 +176,9 @@ class Telling:
 #: Words that a piece of a statement begins with, beside those that a whole one does.
 _PIECES = frozenset(
     {
-        "for", "skip", "where", "and", "or", "not", "from", "order", "using", "limit", "returning", "local", "session", "role",
-        "set_config", "current_setting", "nullif", "coalesce", "exists", "case", "when", "join", "on", "to", "drop", "comment",
+        "for", "skip", "where", "and", "or", "not", "from", "order", "using", "limit", "returning", "local",
+        "session", "role", "set_config", "current_setting", "nullif", "coalesce", "exists", "case", "when", "join",
+        "on", "to", "drop", "comment",
     }
 )  # fmt: skip
 

@@ -38,8 +38,7 @@ def descend(node: object, into_functions: bool = True) -> Iterator[object]:
         yield top
         if not into_functions and kind in _SCOPES and top is not node:
             continue
-        for name in below:
-            stack.append(getattr(top, name))
+        stack.extend(getattr(top, name) for name in below)
 
 
 _SCOPES = (nodes.Function, nodes.Class, nodes.Lambda)
@@ -98,8 +97,7 @@ def words_of(body: tuple[nodes.Node, ...]) -> tuple[Words, dict[int, Words]]:
             open_.append(by_function.setdefault(id(top.function), Words()))
         elif (below := _CHILDREN.get(kind)) is not None:
             _note(top, open_[-1])
-            for name in below:
-                stack.append(getattr(top, name))
+            stack.extend(getattr(top, name) for name in below)
     return whole, by_function
 
 

@@ -124,7 +124,7 @@ class Database:
         return None
 
     def connect_options(self, driver: Driver, options: dict[str, Value]) -> tuple[Autocommit, int | None, bool]:
-        """What connect() is told: autocommit, after how many executions to prepare, whether cursors bind in the client."""
+        """What connect() is told: autocommit, after how many executions to prepare, who binds parameters."""
         defaults = self.walker.program.defaults_of(driver)
         others = OPEN in options
         autocommit = _switch(options.get("autocommit", UNKNOWN if others else Literal(defaults.autocommit)))

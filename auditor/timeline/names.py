@@ -295,7 +295,7 @@ _BUILTINS = frozenset(
         "str", "int", "float", "bool", "bytes", "list", "tuple", "dict", "set", "frozenset", "object", "type", "super",
         "len", "print", "repr", "getattr", "setattr", "hasattr", "isinstance", "issubclass", "callable", "iter", "next",
         "range", "enumerate", "zip", "map", "filter", "sorted", "reversed", "sum", "min", "max", "any", "all", "abs",
-        "open", "vars", "id", "hash", "round", "format", "anext", "aiter", "exit", "quit", "input", "divmod", "chr", "ord",
-        "staticmethod", "classmethod", "property",
+        "open", "vars", "id", "hash", "round", "format", "anext", "aiter", "exit", "quit", "input", "divmod", "chr",
+        "ord", "staticmethod", "classmethod", "property",
     }
 )  # fmt: skip

@@ -327,7 +327,7 @@ class Objects:
         return self.typed(head, frame, key)
 
     def instance(self, info: ClassInfo) -> Instance:
-        """An object of a class whose making is not seen: its constructor is run once, with what its annotations tell."""
+        """An object of a class whose making is not seen: its constructor runs once, with what annotations tell."""
         key = self.walker.keys.of("typed", info)
         instance = Instance(info, key)
         if key not in self._typed:

@@ -1,8 +1,8 @@
 """How PostgreSQL keeps a setting: one value for the session, and layers that transactions and savepoints put over it.
 
-A session-level SET inside a transaction is pending until the commit, a local one ends with it; a rolled back level takes
-what it set away, a released savepoint hands it to the level around it. After a custom setting has been set once it is
-the empty string where it would have been missing. All of it is held against a real server by the tests.
+A session-level SET inside a transaction is pending until the commit, a local one ends with it; a rolled back level
+takes what it set away, a released savepoint hands it to the level around it. After a custom setting has been set once
+it is the empty string where it would have been missing. All of it is held against a real server by the tests.
 """
 
 from __future__ import annotations

@@ -102,7 +102,8 @@ class Statements:
         else:
             # Work that fails has been begun all the same.
             work = not done.marks and _touches(statement)
-            tried = before.marked(Mark(Deed.WORK, place)) if work and before.in_transaction and before.pending else before
+            begun = work and before.in_transaction and before.pending
+            tried = before.marked(Mark(Deed.WORK, place)) if begun else before
             self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
         after = self._marked(run, statement, before, after, done.marks, place)
         state = self._told(run, state, before, statement, place, settings)

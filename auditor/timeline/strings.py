@@ -1,4 +1,4 @@
-"""What the string operations that SQL is built with make of texts: %, format, join, dedent, strip, psycopg's sql module."""
+"""What the operations that SQL is built with make of texts: %, format, join, dedent, strip, psycopg's sql."""
 
 from __future__ import annotations
 

@@ -73,7 +73,12 @@ def hook(project: Path, cache: Path) -> subprocess.CompletedProcess[str]:
     git(project, "add", "-A")
     environment = {**os.environ, "PRE_COMMIT_HOME": str(cache)}
     return subprocess.run(
-        [sys.executable, "-m", "pre_commit", "run"], cwd=project, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "pre_commit", "run"],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

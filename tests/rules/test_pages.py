@@ -1,4 +1,4 @@
-"""The pages of our own rules: every example is audited as a project of its own, and what is found is what its marks say.
+"""The pages of our own rules: every example is audited as a project of its own; what is found is what its marks say.
 
 That a page is well-formed, and its rule fit to be searched by, is tested here too, so that a new rule is asked for it.
 """
