@@ -12,7 +12,7 @@ from auditor.sql.cursor import Cursor
 from auditor.sql.facts import Facts
 from auditor.sql.meaning import Assignment, Comparison, Kind, Lock, Query, Span, Table, Term, TermKind
 from auditor.sql.scan import calls_in
-from auditor.sql.terms import TRUE, column_in, span_of, term_of
+from auditor.sql.terms import TRUE, bare, column_in, span_of, term_of
 from auditor.sql.tokens import Lex, close_of, is_bare_hole, split_at, word_set
 
 if TYPE_CHECKING:
@@ -267,10 +267,14 @@ def _pairs(columns: tuple[Token, ...], tokens: Sequence[Token]) -> Iterator[Assi
 
 
 def _returned(tokens: Sequence[Token]) -> str:
+    """The column that RETURNING gives back, under whatever name; of an expression its alias."""
     if tokens and tokens[-1].is_operator("*"):
         return "*"
-    cut = next((at for at, token in enumerate(tokens) if token.is_word("as")), len(tokens))
-    return column_in(term_of(tokens[:cut])) or (tokens[-1].value if tokens else "")
+    cut = next((at for at in _outside(tokens) if tokens[at].is_word("as")), len(tokens))
+    term = bare(term_of(tokens[:cut]))
+    if term.kind is TermKind.COLUMN:
+        return term.text
+    return tokens[-1].value if cut < len(tokens) else ""
 
 
 def _conditions(tokens: Sequence[Token], *, optional: bool = False) -> Iterator[Comparison]:

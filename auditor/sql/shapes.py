@@ -61,13 +61,8 @@ def projections(node: exp.Expression) -> list[exp.Expression]:
     return list(node.expressions) if isinstance(node, exp.Select) else []
 
 
-def returned(node: exp.Expression) -> str:
-    if isinstance(node, exp.Alias):
-        inner = node.this
-        return text_of(inner) if isinstance(inner, exp.Column) else text_of(node.args.get("alias"))
-    if isinstance(node, exp.Star) or isinstance(node.this, exp.Star):
-        return "*"
-    return text_of(node) if isinstance(node, exp.Column) else ""
+def is_star(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
 def role_of(node: exp.Expression) -> str:

@@ -28,14 +28,14 @@ from auditor.sql.shapes import (
     flat,
     from_of,
     inserted_columns,
+    is_star,
     projections,
-    returned,
     role_of,
     schema_of,
     span_with_schema,
     with_of,
 )
-from auditor.sql.terms import parameter, setting_change, setting_read
+from auditor.sql.terms import bare, parameter, setting_change, setting_read
 from auditor.sql.tokens import Lex, Token
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ class _Reader:
     def _pair(self, columns: Sequence[Any], values: Sequence[Any], draft: _Draft) -> None:
         """The columns of an INSERT with what is put into them."""
         for column, value in zip(columns, values, strict=False):
-            if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star)):
+            if is_star(value):
                 return
             draft.assignments.append(Assignment(text_of(column), self.nodes.term(value), span_of(column)))
 
@@ -327,7 +327,17 @@ class _Reader:
         if not isinstance(returning, exp.Expression):
             return ()
         self.expressions(returning.expressions, index, known)
-        return tuple(returned(one) for one in returning.expressions)
+        return tuple(self._returned(one) for one in returning.expressions)
+
+    def _returned(self, node: exp.Expression) -> str:
+        """The column that is given back, under whatever name; of an expression its alias."""
+        inner = node.this if isinstance(node, exp.Alias) else node
+        if is_star(inner):
+            return "*"
+        term = bare(self.nodes.term(inner))
+        if term.kind is TermKind.COLUMN:
+            return term.text
+        return text_of(node.args.get("alias")) if isinstance(node, exp.Alias) else ""
 
     # Expressions
 
