@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
 
 class Examined(NamedTuple):
-    """What the rules find, what comments ask for, and which files that rests on."""
+    """What the rules find, what comments ask for, and what was left out."""
 
     findings: list[Finding]
     directives: Sequence[Directive]
-    files_read: int
     skipped: tuple[Skipped, ...]
 
 

@@ -79,7 +79,7 @@ def check(options: Namespace) -> int:
     findings = keep(outcome.kept, inventory, config, lines)
     suppressed, files = keep(outcome.suppressed, inventory, config, lines), inventory.of_role(Role.REPORTED)
     elapsed = time.perf_counter() - started
-    summary = Summary(len(files), found.files_read, found.skipped, len(suppressed), elapsed)
+    summary = Summary(len(files), found.skipped, len(suppressed), elapsed)
     if options.verbose:
         _tell(config, rules, inventory, summary)
     _publish(findings, summary, lines, config, options)
@@ -150,10 +150,10 @@ def examine(
 
     # A small tree is searched faster than the rest of the auditor is imported, so it may be searched twice.
     if len(inventory.files) < SMALL and not search(inventory.files, words):
-        return Examined([], (), 0, inventory.skipped)
+        return Examined([], (), inventory.skipped)
     timeline = understand(inventory, words, config, options)
     program = timeline.program
-    return Examined(audit(timeline, rules), program.directives, program.files_read, tuple(program.skipped))
+    return Examined(audit(timeline, rules), program.directives, tuple(program.skipped))
 
 
 def understand(inventory: Inventory, words: Sequence[bytes], config: Config, options: Namespace) -> Timeline:

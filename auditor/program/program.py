@@ -73,7 +73,6 @@ class Program:
         self.catalogue = Catalogue(config.tenant_settings)
         self.unread: list[Unread] = []
         self.directives: list[Directive] = []
-        self.files_read = 0
         self.skipped: list[Skipped] = list(inventory.skipped)
         #: The modules that were read because something in them matters, in the order of their paths.
         self.modules: list[ModuleInfo] = []
@@ -111,7 +110,6 @@ class Program:
         if isinstance(data, Skipped):
             self._not_read(file, 1, 1, data.reason)
             return None
-        self.files_read += 1
         facts = read_python(data)
         if isinstance(facts, UnreadPython):
             self._not_read(file, facts.line, facts.column, facts.reason)
@@ -191,7 +189,6 @@ class Program:
         if isinstance(data, Skipped):
             self._not_read(file, 1, 1, data.reason)
             return None
-        self.files_read += 1
         if b"\0" in data:
             self._not_read(file, 1, 1, "contains NUL bytes, so it is no SQL script")
             return None

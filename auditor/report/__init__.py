@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 class Summary(NamedTuple):
     """What there is to say about a run beside its findings.
 
-    `files` are those that were asked for; `files_read` are those that were parsed, of the rest of their projects too.
-    Most files are set aside by a search for the words that matter.
+    `files` are those that were asked for and read. Most are set aside by a search for the words that matter; what was
+    read of the rest of their projects is not counted.
     """
 
     files: int = 0
-    files_read: int = 0
     skipped: tuple[Skipped, ...] = ()
     suppressed: int = 0
     seconds: float = 0.0

@@ -23,7 +23,7 @@ def render(report: Report) -> Iterator[str]:
         "version": VERSION,
         "findings": [_finding(finding, name) for finding, name in zip(report.findings, names, strict=True)],
         "files": {
-            "read": report.summary.files_read,
+            "read": report.summary.files,
             "skipped": [{"path": _text(path), "reason": _text(reason)} for path, reason in report.summary.skipped],
         },
     }

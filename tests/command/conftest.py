@@ -91,4 +91,3 @@ def tree(here: Path, timeline: FakeTimeline) -> None:
         LEAK.at(at("app/worker.py", 1, 1, 7), "it leaks").mended("mend it"),
         CARELESS.at(at("app/worker.py", 2, 1, 11), "it is careless").sure(Confidence.MEDIUM),
     ]
-    timeline.program.files_read = 2

@@ -224,7 +224,7 @@ def test_json_is_all_there_is_on_standard_output(run: Run) -> None:
     ran = run("--format", "json")
     found = json.loads(ran.out)
     assert [one["code"] for one in found["findings"]] == ["ZZ101", "ZZ201", "ZZ301"]
-    assert (found["files"]["read"], ran.err) == (2, "")
+    assert (found["files"]["read"], ran.err) == (3, "")
 
 
 def test_a_fingerprint_follows_its_line(here: Path, run: Run, timeline: FakeTimeline) -> None:

@@ -280,7 +280,7 @@ def test_no_row_is_wider_than_the_screen(line: str, column: int, length: int, wi
 
 
 COUNTED = {
-    "nothing": ([], Summary(12, 3, seconds=0.314), "no findings in 12 files, 0.31 s"),
+    "nothing": ([], Summary(12, seconds=0.314), "no findings in 12 files, 0.31 s"),
     "one of each": (
         [LEAK, CARELESS, REMARK],
         Summary(1, seconds=59.9),

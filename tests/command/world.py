@@ -50,7 +50,6 @@ keep()
 class Program:
     """What the command line asks of a program."""
 
-    files_read: int = 0
     skipped: tuple[Any, ...] = ()
     unread: tuple[Any, ...] = ()
     directives: tuple[Any, ...] = ()
