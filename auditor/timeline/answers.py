@@ -174,8 +174,10 @@ class Timeline:
                 if setting.current.is_value or any(other.name == setting.name for other in ran.settings):
                     continue
                 known = next((table for table in ran.tables if self.program.catalogue.holds_tenants(table)), None)
-                # Where no policy is seen, a table that was reached as the tenant before is taken to need one.
-                seen = next((table for table in ran.tables if table in ran.before.tenant_tables), None)
+                # Where no policy is seen, a table that was reached as the tenant before is taken to need one; and so is
+                # the first that is reached at all, for the tenant was set for something.
+                idle = not ran.before.touched
+                seen = next((table for table in ran.tables if idle or table in ran.before.tenant_tables), None)
                 table = known or (seen if not self.program.catalogue.any_policies else None)
                 if table is None or table in self.job_tables:
                     continue

@@ -354,8 +354,10 @@ class Calls:
         """Work of the job in hand that may fail, in whatever transaction is open."""
         mark = Mark(Deed.WORK, place)
         for key, connection in state.connections.items():
+            worked = replace(connection, touched=True) if key in keys else connection
             if connection.in_transaction and (key in keys or connection.pending):
-                state = state.connect(key, connection.marked(mark))
+                worked = worked.marked(mark)
+            state = state.connect(key, worked)
         state = state.with_job(state.job.begun())
         return self.walker.see(Worked(place, what, keys, frame.symbol), state)
 

@@ -99,7 +99,7 @@ class ConnectionState:
     aborted_at: Place | None = field(default=None, compare=False)
     #: Where autocommit was last switched.
     switched_at: Place | None = field(default=None, compare=False)
-    #: It read or wrote a table since it was opened or borrowed.
+    #: It was worked with since it was opened or borrowed: by a statement, or by a call that is not followed.
     touched: bool = False
     #: Where it went back into its pool.
     released: Place | None = field(default=None, compare=False)

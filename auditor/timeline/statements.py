@@ -156,7 +156,7 @@ class Statements:
         after = replace(
             after,
             fetches_claim=claimed if touches else before.fetches_claim,
-            touched=before.touched or bool(tables) or not statement.parsed,
+            touched=before.touched or touches or bool(tables) or not statement.parsed,
         )
         if tables and any(setting.current.is_value and self._is_tenant(setting.name) for setting in before.settings):
             after = replace(after, tenant_tables=before.tenant_tables.union(tables))
