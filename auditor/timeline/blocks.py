@@ -254,13 +254,8 @@ class Blocks:
                 if raised is None:
                     return [(end, False)]
                 answer = failures.catches(types, raised, self.walker)
-                return (
-                    [(end, True)]
-                    if answer is True
-                    else [(end, False)]
-                    if answer is False
-                    else [(end, True), (end, False)]
-                )
+                caught = [] if answer is False else [(end.with_job(end.job.caught()), True)]
+                return caught if answer is True else [*caught, (end, False)]
 
             return self._around(state, lambda start, out: body(start, UNKNOWN, out), leave, flow)
         if name == "nullcontext":

@@ -33,6 +33,7 @@ class Names:
         self.walker = walker
         self._globals: dict[Key, dict[str, Value]] = {}
         self._ready: set[ModuleInfo] = set()
+        self._loaded: dict[ModuleInfo, tuple[list[State], Flow]] = {}
         self._keys: dict[ModuleInfo, Key] = {}
         self._declaring: set[tuple[object, str]] = set()
         self._declared: dict[tuple[object, str], Value] = {}
@@ -61,6 +62,11 @@ class Names:
         ends = ends or [state for state, _ in flow.raises]
         for state in reversed(ends):
             self.keep(state)
+        self._loaded[module] = (ends, flow)
+
+    def loaded(self, module: ModuleInfo) -> tuple[list[State], Flow]:
+        """How the top level of a module has ended; nothing where it has not been walked to its end."""
+        return self._loaded.get(module) or ([], Flow())
 
     def module_frame(self, module: ModuleInfo) -> Frame:
         key = self.module_key(module)

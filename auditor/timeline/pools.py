@@ -119,7 +119,8 @@ class Pools:
             state = self._meet_heir(info, returned, state, place, frame)
             state = state.disconnect(waiting)
         if returned is not None and info.single:
-            connection = replace(returned, made=place)
+            aged = tuple(setting.aged(None) for setting in returned.settings)
+            connection = replace(returned, settings=aged, made=place)
             starts = [state.connect(key, connection)]
         else:
             starts = self._configured(info, key, state.connect(key, self.fresh(info, place)), frame, span)
@@ -203,8 +204,7 @@ class Pools:
             event = Handover(place, key, "pool", connection, connection, heir, info.key, frame.symbol, connection.sure)
             state = self.walker.see(event, state)
         waiting = self.walker.keys.of("returned", info.key)
-        aged = tuple(setting.aged(None) for setting in connection.settings)
-        return state.connect(waiting, replace(connection, settings=aged, released=place))
+        return state.connect(waiting, replace(connection, released=place))
 
     def outlives(self, info: PoolInfo) -> bool:
         """Whether others than the entry point that is walked borrow from the pool."""

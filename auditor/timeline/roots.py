@@ -63,8 +63,9 @@ class Roots:
         return self.walked
 
     def _load(self, module: ModuleInfo) -> list[tuple[str, State]]:
-        self.walker.names.load(module)
-        return []
+        names = self.walker.names
+        names.load(module)
+        return self._finish(*names.loaded(module), Place(module.path, 1), "", names.module_frame(module), once=False)
 
     def _functions(self, modules: list[ModuleInfo]) -> Iterator[FunctionInfo]:
         """Functions that nothing names come first: those that are named may be reached from them."""

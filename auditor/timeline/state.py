@@ -65,6 +65,10 @@ class Job:
         counted = any(mark.deed is Deed.COUNT or mark.counts for mark in self.kept)
         return replace(self, worked=True, counted_before_work=counted)
 
+    def caught(self) -> Job:
+        """The same job after a failure that was caught: what comes now handles it, and is not the work."""
+        return replace(self, stranded=None) if self.stranded is not None else self
+
     def with_kept(self, marks: tuple[Mark, ...]) -> Job:
         """The same job with deeds that now last."""
         return replace(self, kept=_union(self.kept, marks)) if marks and self.claims else self
