@@ -57,6 +57,15 @@ class Binding(enum.Enum):
     CLIENT = "client"
 
 
+class Filling(enum.Enum):
+    """What becomes of a hole of a template string."""
+
+    PARAMETER = "parameter"
+    IDENTIFIER = "identifier"
+    LITERAL = "literal"
+    SQL = "sql"
+
+
 class AfterBlock(enum.Enum):
     """What `with connection:` does after it has ended the transaction."""
 
@@ -111,3 +120,5 @@ class Driver:
     #: Isolation levels under which no transaction is begun, by the name or number they are written with.
     autocommit_levels: frozenset[str] = frozenset()
     isolation_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    #: The formats of a template string (PEP 750) that is executed; none where the driver takes no templates.
+    template_formats: Mapping[str, Filling] = field(default_factory=lambda: MappingProxyType({}))

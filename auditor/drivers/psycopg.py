@@ -6,7 +6,7 @@ tests/drivers/test_psycopg.py with psycopg 3.3 and psycopg_pool 3.3.
 
 from __future__ import annotations
 
-from auditor.drivers.model import Act, AfterBlock, Binding, Driver, Thing
+from auditor.drivers.model import Act, AfterBlock, Binding, Driver, Filling, Thing
 
 _CONNECTIONS = (
     "psycopg.Connection",
@@ -129,5 +129,11 @@ DRIVER = Driver(
         "psycopg.IsolationLevel.READ_COMMITTED": "read committed",
         "psycopg.IsolationLevel.REPEATABLE_READ": "repeatable read",
         "psycopg.IsolationLevel.SERIALIZABLE": "serializable",
+    },
+    template_formats={
+        **dict.fromkeys(("", "s", "t", "b"), Filling.PARAMETER),
+        "i": Filling.IDENTIFIER,
+        "l": Filling.LITERAL,
+        "q": Filling.SQL,
     },
 )

@@ -32,6 +32,8 @@ _WORDS = frozenset(
     name for driver in drivers.DRIVERS for (_, name), act in driver.methods.items() if act is not Act.NOTHING
 ) | {"autocommit", "isolation_level", "prepare_threshold", "enter_context", "enter_async_context"}
 _PLAIN_WORDS = _WORDS - _AMBIGUOUS
+#: Methods and functions that read a whole file, which may hold SQL.
+_READS = frozenset({"read_text", "read_bytes", "get_data"})
 
 _SQL = re.compile(
     r"\s*(?:--[^\n]*\n\s*)*(?:select|insert|update|delete|with|set|reset|begin|commit|rollback|savepoint|release|discard|"
@@ -83,9 +85,13 @@ def _is_direct(function: FunctionInfo) -> bool:
     """Whether the function itself makes what is sent to a database, or calls what it is given."""
     words = function.words
     given = {parameter.name for parameter in function.node.parameters}
-    if words.calls_item or words.called & given or (function.nested and words.called):
+    if words.calls_item or words.called & given or (function.nested and words.called) or words.names & _READS:
         return True
-    return any(isinstance(piece, str) and is_sql(piece) for text in words.texts for piece in text.pieces[:1])
+    return any(
+        isinstance(piece, str) and is_sql(piece)
+        for text in words.texts
+        for piece in (*text.pieces[:1], *text.pieces[-1:])
+    )
 
 
 def is_sql(text: str) -> bool:

@@ -63,8 +63,9 @@ def _lines_of(root: Root) -> Iterator[str]:
     if longest is None:
         return
     numbers: dict[int, int] = {}
+    begun: set[int] = set()
     for event in _events(longest):
-        yield from _line(event, numbers)
+        yield from _line(event, numbers, begun)
     undone = dict.fromkeys(line for trace in [*ends, *failures] for line in _undone(_events(trace)))
     yield from undone
 
@@ -78,8 +79,8 @@ def _events(trace: Trace) -> list[Event]:
     return events[::-1]
 
 
-def _line(event: Event, numbers: dict[int, int]) -> Iterator[str]:
-    """What one event looks like."""
+def _line(event: Event, numbers: dict[int, int], begun: set[int]) -> Iterator[str]:
+    """What one event looks like. `begun` are the connections in a transaction that the driver has begun."""
     if isinstance(event, (Opened, Began, Ended, Ran, Handover)):
         number = numbers.setdefault(event.connection, len(numbers) + 1)
     if isinstance(event, Opened):
@@ -88,10 +89,12 @@ def _line(event: Event, numbers: dict[int, int]) -> Iterator[str]:
     elif isinstance(event, Began):
         yield f"  {number} │ {_at(event.place)}  {'savepoint' if event.savepoint else 'begin'}"
     elif isinstance(event, Ran):
-        if event.before.begun == event.place:
+        if event.before.begun == event.place and event.connection not in begun:
+            begun.add(event.connection)
             yield f"  {number} │ {_at(event.place)}  begin, by the driver"
         yield f"  {number} │ {_at(event.place)}  {_short(event.text)}  {_as(event)}".rstrip()
     elif isinstance(event, Ended):
+        begun.discard(event.connection)
         yield f"  {number} │ {_at(event.place)}  {event.how}, by {event.by}"
     elif isinstance(event, Handover):
         yield f"  {number} │ {_at(event.place)}  handed on: {_settings(event.after) or 'no tenant'}"

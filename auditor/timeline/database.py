@@ -17,6 +17,7 @@ from auditor.timeline.invocation import OPEN
 from auditor.timeline.pools import Pools
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge
 from auditor.timeline.statements import Statements
+from auditor.timeline.texts import fill
 from auditor.timeline.values import (
     FALSE,
     NONE,
@@ -27,11 +28,13 @@ from auditor.timeline.values import (
     Connection,
     Cursor,
     External,
+    Items,
     Key,
     Literal,
     Made,
     Pool,
     Row,
+    Template,
     Text,
     Unknown,
     Value,
@@ -276,7 +279,12 @@ class Database:
         client = isinstance(receiver, Cursor) and receiver.client
         states: list[State] = []
         for text in options_of(query):
-            states.extend(self.statements.execute(key, text, parameters, client, call))
+            given = parameters
+            if isinstance(text, Template):
+                driver = drivers.by_name(self.state_of(key, call.state).driver)
+                text, values = fill(text, driver.template_formats if driver is not None else {})
+                given = Items("tuple", values)
+            states.extend(self.statements.execute(key, text, given, client, call))
         result: Value = receiver if isinstance(receiver, Cursor) else Cursor(key)
         return [(after, result) for after in merge(states)]
 

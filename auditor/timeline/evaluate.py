@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.program.origins import Origin
 from auditor.python import nodes
-from auditor.sql.meaning import hole
 from auditor.timeline import files
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.operators import compare, operate, subscript, truth_of
@@ -19,6 +18,8 @@ from auditor.timeline.values import (
     Items,
     Literal,
     Mapping,
+    Slot,
+    Template,
     Text,
     Unknown,
     Value,
@@ -95,7 +96,7 @@ class Evaluator:
         return [(state, Literal(node.value))]
 
     def _text(self, node: nodes.Text, state: State, frame: Frame, flow: Flow) -> Results:
-        path, template = frame.module.path, node.template
+        path = frame.module.path
         if len(node.pieces) == 1 and isinstance(node.pieces[0], str):
             whole = node.pieces[0]
             return [(state, Text(whole, (), (Origin(0, len(whole), path, node.span, 0, 0),)))]
@@ -103,18 +104,18 @@ class Evaluator:
         results: Results = []
         for after, filled in self.each(holes, state, frame, flow):
             waiting = iter(filled)
-            parts = []
+            formats = iter(node.formats)
+            parts: list[Text | Slot] = []
             for index, piece in enumerate(node.pieces):
                 if isinstance(piece, str):
                     parts.append(Text(piece, (), (Origin(0, len(piece), path, node.span, index, 0),)))
                 else:
-                    value = next(waiting)
-                    parts.append(Text(hole(0), (value,)) if template else text_of(value))
-            joined = join_texts(parts)
-            if template:
-                # What stands in the holes of a template string is kept apart by whoever runs it.
-                joined = Text(joined.value, joined.holes, joined.origins, composed=True)
-            results.append((after, joined))
+                    parts.append(Slot(next(waiting), next(formats, "").removeprefix(":")))
+            if node.template:
+                results.append((after, Template(tuple(parts))))
+            else:
+                texts = [text_of(part.value) if isinstance(part, Slot) else part for part in parts]
+                results.append((after, join_texts(texts)))
         return results
 
     # Attributes, subscripts, calls

@@ -36,7 +36,7 @@ class Names:
         self._loaded: dict[ModuleInfo, tuple[list[State], Flow]] = {}
         self._keys: dict[ModuleInfo, Key] = {}
         self._declaring: set[tuple[object, str]] = set()
-        self._declared: dict[tuple[object, str], Value] = {}
+        self._declared: dict[tuple[object, str], Value | None] = {}
         self._stars: dict[Key, list[tuple[str, ModuleInfo | None]]] = {}
         #: What modules leave behind when they have been loaded: connections kept at their top level.
         self.base = State()
@@ -198,8 +198,8 @@ class Names:
                     key = self.walker.keys.of("annotated", frame.key, name)
                     value = self.walker.objects.typed(node.annotation, frame, key)
         self._declaring.discard(mark)
-        self._declared[mark] = value
-        return None if value == UNKNOWN else value
+        self._declared[mark] = None if value == UNKNOWN else value
+        return self._declared[mark]
 
     # Definitions
 

@@ -13,6 +13,7 @@ from auditor.timeline.values import (
     UNKNOWN,
     Items,
     Literal,
+    Made,
     Mapping,
     Quoted,
     Text,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CONVERSIONS = "diouxXeEfFgGcrsa"
+_NUMBERS = "diuoxXeEfFgG"
 
 
 def slice_text(text: Text, start: int, end: int) -> Text:
@@ -74,13 +76,20 @@ def format_percent(text: Text, operand: Value) -> Value:
             pieces.append(Text("%"))
         elif name is not None:
             known = operand.get(Text(name)) if isinstance(operand, Mapping) else None
-            pieces.append(text_of(known if known is not None else UNKNOWN))
+            pieces.append(_filled(known, conversion))
         elif waiting:
-            pieces.append(text_of(waiting.pop(0)))
+            pieces.append(_filled(waiting.pop(0), conversion))
         else:
-            pieces.append(text_of(single if single is not None else UNKNOWN))
+            pieces.append(_filled(single, conversion))
     pieces.append(slice_text(text, at, len(value)))
     return join_texts(pieces)
+
+
+def _filled(value: Value | None, conversion: str) -> Text:
+    """What stands in the place of a placeholder; `%d` and its like take nothing but numbers."""
+    if value in (None, UNKNOWN) and conversion in _NUMBERS:
+        return text_of(Made("builtins.int"))
+    return text_of(value if value is not None else UNKNOWN)
 
 
 def _placeholder(value: str, at: int) -> tuple[int, str | None, str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from auditor.drivers.model import Filling
 from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN, hole
-from auditor.timeline.values import LONGEST_TEXT, UNKNOWN, Items, Literal, Quoted, Text, Value
+from auditor.timeline.values import LONGEST_TEXT, UNKNOWN, Items, Literal, Quoted, Template, Text, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from auditor.program.origins import Origin
 
 
@@ -55,6 +59,29 @@ def join_texts(pieces: list[Text]) -> Text:
         if length > LONGEST_TEXT:
             return Text(hole(0), (UNKNOWN,))
     return Text("".join(parts), tuple(holes), tuple(origins), composed=any(piece.composed for piece in pieces))
+
+
+def fill(template: Template, formats: Mapping[str, Filling]) -> tuple[Text, tuple[Value, ...]]:
+    """The statement that a driver makes of a template string, and its parameters in order."""
+    pieces: list[Text] = []
+    parameters: list[Value] = []
+    for part in template.parts:
+        if isinstance(part, Text):
+            pieces.append(part)
+            continue
+        filling = formats.get(part.format)
+        if isinstance(part.value, Template) and filling is Filling.SQL:
+            text, more = fill(part.value, formats)
+            pieces.append(text)
+            parameters.extend(more)
+        elif filling is Filling.PARAMETER:
+            pieces.append(Text("%s"))
+            parameters.append(part.value)
+        elif filling in (Filling.IDENTIFIER, Filling.LITERAL):
+            pieces.append(text_of(Quoted(part.value, identifier=filling is Filling.IDENTIFIER)))
+        else:
+            pieces.append(text_of(part.value))
+    return replace(join_texts(pieces), composed=True), tuple(parameters)
 
 
 def renumber(value: str, by: int) -> str:

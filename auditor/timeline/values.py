@@ -63,6 +63,21 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Slot:
+    """A hole of a template string: its value, and the format behind the colon."""
+
+    value: Value
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template string (PEP 750): what stands in its holes is kept apart, for whoever runs it."""
+
+    parts: tuple[Text | Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Quoted:
     """What psycopg's sql.Identifier or sql.Literal makes of a value: safe to stand in a statement."""
 
@@ -243,6 +258,7 @@ Value = Union[
     Unknown,
     Literal,
     Text,
+    Template,
     Quoted,
     Items,
     Mapping,

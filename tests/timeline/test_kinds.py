@@ -1,0 +1,136 @@
+"""Kinds of code that were once misread, each as the smallest program that shows it, with what is right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.timeline.world import codes, find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POOL = """
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+"""
+
+
+def test_a_builtin_is_the_same_at_its_second_use(tmp_path: Path) -> None:
+    source = POOL
+    for name in "ab":
+        source += f"""
+
+def {name}(tenant):
+    with pool.connection() as conn:
+        conn.execute("SET LOCAL app.tenant = '{{}}'".format(int(tenant)))
+"""
+    assert codes(tmp_path, source) == []
+
+
+def test_a_pool_that_a_script_made_has_a_next_user_where_it_lends_again(tmp_path: Path) -> None:
+    work = """
+
+def work(tenant):
+    with pool.connection() as conn:
+        conn.execute("SELECT set_config('app.tenant', %s, false)", (tenant,))
+        conn.execute("SELECT count(*) FROM invoices")
+
+"""
+    once, twice = 'work("1")\n', 'work("1")\nwork("2")\n'
+    loop = 'for tenant in ("1", "2"):\n    work(tenant)\n'
+    found = ["TA101 at worker.py:9"]
+    assert codes(tmp_path / "once", POOL + work + once) == []
+    assert codes(tmp_path / "twice", POOL + work + twice) == found
+    assert codes(tmp_path / "loop", POOL + work + loop) == found
+    guarded = 'if __name__ == "__main__":\n' + "".join(f"    {line}\n" for line in loop.splitlines())
+    assert codes(tmp_path / "guarded", POOL + work + guarded) == found
+
+
+def test_a_file_of_sql_is_found_by_a_name_that_is_put_together(tmp_path: Path) -> None:
+    source = """
+from pathlib import Path
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def named(name):
+    return (Path(__file__).parent / f"{name}.sql").read_text()
+
+
+def joined(name):
+    return Path(__file__).parent.joinpath(name).read_text()
+
+
+def work(tenant):
+    with pool.connection() as conn:
+        conn.execute({}, {{"tenant": tenant}})
+        conn.execute("SELECT 1 FROM invoices")
+"""
+    sql = "SELECT set_config('app.tenant', %(tenant)s, false);\n"
+    for number, call in enumerate(('named("set")', 'joined("set.sql")')):
+        folder = tmp_path / str(number)
+        files = {"worker.py": source.replace("{}", call).replace("{{", "{").replace("}}", "}"), "set.sql": sql}
+        assert [(one.code, one.place.path) for one in find(folder, files)] == [("TA101", "set.sql")]
+
+
+def test_what_runs_while_a_module_is_loaded_is_a_job_too(tmp_path: Path) -> None:
+    source = """
+import psycopg
+
+conn = psycopg.connect("")
+job = conn.execute("SELECT id FROM jobs WHERE attempts < 3 LIMIT 1 FOR UPDATE SKIP LOCKED").fetchone()
+conn.execute("UPDATE jobs SET attempts = attempts + 1 WHERE id = %s", job)
+conn.execute("INSERT INTO invoices VALUES (1)")
+conn.commit()
+"""
+    assert codes(tmp_path, source) == ["TA301 at worker.py:6"]
+
+
+def test_work_behind_a_transaction_that_only_set_the_tenant(tmp_path: Path) -> None:
+    source = """
+from plugins import run
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("", kwargs={"autocommit": True})
+
+
+def work(tenant):
+    with pool.connection() as conn:
+        with conn.transaction():
+            conn.execute("SELECT set_config('app.tenant', %s, true)", (tenant,))
+            ...
+        conn.execute("SELECT 1 FROM invoices")
+"""
+    assert codes(tmp_path / "nothing", source) == ["TA103 at worker.py:13"]
+    for number, used in enumerate(("run(conn)", 'conn.execute("SELECT app.close_books()")', "conn.execute(query)")):
+        assert codes(tmp_path / str(number), source.replace("...", used)) == []
+
+
+def test_a_failure_is_handled_on_a_connection_of_its_own(tmp_path: Path) -> None:
+    source = """
+import contextlib
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def work(job, tenant):
+    try:
+        with pool.connection() as conn:
+            conn.execute("SELECT set_config('app.tenant', %s, true)", (tenant,))
+            conn.execute("UPDATE invoices SET sent = true")
+    except Exception:
+        with pool.connection() as conn:
+            conn.execute("UPDATE jobs SET last_error = 'x' WHERE id = %s", (job,))
+
+
+def quiet(job, tenant):
+    with contextlib.suppress(Exception), pool.connection() as conn:
+        conn.execute("SELECT set_config('app.tenant', %s, true)", (tenant,))
+        conn.execute("UPDATE invoices SET sent = true")
+    with pool.connection() as conn:
+        conn.execute("UPDATE jobs SET state = 'seen' WHERE id = %s", (job,))
+"""
+    assert codes(tmp_path, source) == []
