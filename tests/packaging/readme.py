@@ -1,0 +1,44 @@
+"""Writes the parts of the README that are generated: `python -m tests.packaging.readme`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+from pathlib import Path
+
+from auditor import cli
+from auditor.packs import load_packs, own_pack
+from auditor.pages import table
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+#: A comment names the command whose screen follows.
+SCREEN = re.compile(r"(<!-- screen: (.*?) -->\n)```console\n.*?```\n", re.DOTALL)
+RULES = re.compile(r"(<!-- rules -->\n).*?(<!-- end of rules -->)", re.DOTALL)
+
+
+def printed(command: str) -> str:
+    """What a command of ours prints in the root of the repository, without the time it takes."""
+    os.environ["COLUMNS"] = "110"
+    before, out = Path.cwd(), io.StringIO()
+    os.chdir(ROOT)
+    try:
+        with contextlib.redirect_stdout(out):
+            cli.main(shlex.split(command)[1:])
+    finally:
+        os.chdir(before)
+    return f"$ {command}\n{re.sub(r', [0-9.]+ s$', ', 0.3 s', out.getvalue(), flags=re.MULTILINE)}"
+
+
+def fresh(text: str) -> str:
+    """The README with its screens and its table as they are now."""
+    text = SCREEN.sub(lambda found: f"{found[1]}```console\n{printed(found[2])}```\n", text)
+    rules = table(load_packs([own_pack()]))
+    return RULES.sub(lambda found: f"{found[1]}\n{rules}\n{found[2]}", text)
+
+
+if __name__ == "__main__":
+    README.write_text(fresh(README.read_text(encoding="utf-8")), encoding="utf-8")
