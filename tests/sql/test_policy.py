@@ -189,14 +189,14 @@ def owner(postgres_dsn: str) -> Iterator[psycopg.Connection]:
 @pytest.fixture(scope="module")
 def without_setting(postgres_dsn: str, owner: psycopg.Connection) -> Iterator[Judge]:
     """A session that has never set the tenant."""
-    with psycopg.connect(postgres_dsn.replace("user=judge", "user=worker"), autocommit=True) as connection:
+    with psycopg.connect(postgres_dsn, user="worker", autocommit=True) as connection:
         yield Judge(owner, connection)
 
 
 @pytest.fixture(scope="module")
 def after_setting(postgres_dsn: str, owner: psycopg.Connection) -> Iterator[Judge]:
     """A session whose local tenant has ended with its transaction."""
-    with psycopg.connect(postgres_dsn.replace("user=judge", "user=worker"), autocommit=True) as connection:
+    with psycopg.connect(postgres_dsn, user="worker", autocommit=True) as connection:
         with connection.transaction():
             connection.execute("SELECT set_config('app.tenant', %s, true)", (_TENANT,))
         assert connection.execute("SELECT current_setting('app.tenant', true)").fetchone() == ("",)

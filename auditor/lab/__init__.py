@@ -1,0 +1,1 @@
+"""The laboratory: what the audit says of PostgreSQL and of drivers, shown on a real server. Needs the extra `lab`."""
