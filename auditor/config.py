@@ -107,9 +107,10 @@ def _toml(data: bytes, shown: str) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))
+        loaded: dict[str, Any] = tomllib.loads(data.decode("utf-8-sig"))
     except ValueError as error:  # not UTF-8, or not TOML
         raise UserError(f"{shown}: not valid TOML: {error}") from error
+    return loaded
 
 
 # Reading values

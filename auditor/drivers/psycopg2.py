@@ -12,7 +12,6 @@ _POOLS = (
     "psycopg2.pool.SimpleConnectionPool",
     "psycopg2.pool.ThreadedConnectionPool",
     "psycopg2.pool.AbstractConnectionPool",
-    "psycopg2.pool.PersistentConnectionPool",
 )
 _CONNECTIONS = (
     "psycopg2.extensions.connection",
