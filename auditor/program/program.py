@@ -82,6 +82,10 @@ class Program:
         self._by_file: dict[str, ModuleInfo | None] = {}
         self._by_path: dict[str, ModuleInfo] = {}
         self._sql: dict[str, SqlFile | None] = {}
+        #: Whether any file speaks of autocommit, so that a connection that comes from elsewhere may be in it.
+        self.switches_autocommit = False
+        #: Whether any file speaks of autocommit, so that a connection that comes from elsewhere may be in it.
+        self.switches_autocommit = False
         self._steps: dict[int, tuple[Statement, tuple[Step, ...]]] = {}
         self._places: dict[tuple[object, ...], Place] = {}
         self._meanings: dict[str, tuple[Statement, ...]] = {}

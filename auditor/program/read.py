@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: So many calls around a statement that matters are looked for in other files.
 ROUNDS = 6
+#: What every file says that makes connections in autocommit, or switches to it.
+_SWITCH = b"autocommit"
 _DEFINES = (b"create policy", b"row level security", b"function", b"bypassrls", b"create role", b"create table")
 _DEFINITIONS = frozenset(
     {
@@ -46,12 +48,14 @@ def read_program(
     program = Program(inventory, config, triggers)
     files = [file for file in inventory.files if file.role is not Role.TEST or config.include_tests]
     packages = [package.encode() for driver in drivers.DRIVERS for package in driver.packages]
-    found = search(files, [*triggers, *packages], jobs=jobs)
+    found = search(files, [*triggers, *packages, _SWITCH], jobs=jobs)
     # A file that cannot be read is found with nothing in it: whoever loads it learns why.
     hits = {file for file, numbers in found.items() if not numbers or min(numbers) < len(triggers)}
+    switch = len(triggers) + len(packages)
     driven = config.default_driver is not None or any(
-        max(numbers, default=0) >= len(triggers) for numbers in found.values()
+        len(triggers) <= number < switch for numbers in found.values() for number in numbers
     )
+    program.switches_autocommit = any(switch in numbers for numbers in found.values())
     wanted = [file for file in files if file in hits]
     for number, file in enumerate(wanted):
         progress("reading", number, len(wanted))

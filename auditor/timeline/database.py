@@ -137,6 +137,12 @@ class Database:
         client = self._binds_in_client(driver, options.get("cursor_factory"))
         return autocommit, (int(prepares) if prepares is not None else None), client
 
+    def options_of_given(self, driver: Driver) -> tuple[Autocommit, int | None, bool]:
+        """The same for what is made where we don't see it: in autocommit, perhaps, if the program uses that at all."""
+        autocommit, prepares, client = self.connect_options(driver, {})
+        told = (driver.name in self.walker.program.config.drivers) or not self.walker.program.switches_autocommit
+        return autocommit if told else Autocommit.UNKNOWN, prepares, client
+
     @staticmethod
     def _binds_in_client(driver: Driver, factory: Value | None) -> bool:
         return isinstance(factory, External) and drivers.typed_as(factory.name) == (driver, Thing.CLIENT_CURSOR)
@@ -146,7 +152,7 @@ class Database:
         if thing in (Thing.POOL, Thing.NULL_POOL):
             return self.pools.given(driver, thing, key)
         if key not in self._given:
-            autocommit, prepares, client = self.connect_options(driver, {})
+            autocommit, prepares, client = self.options_of_given(driver)
             self._given[key] = ConnectionState(
                 driver=driver.name,
                 life=Life.GIVEN,

@@ -85,7 +85,9 @@ class DriverBlocks:
             return [state.connect(key, replace(self.database.state_of(key, state), pipeline=False))]
         end = "commit" if raised is None else "rollback"
         if how == "borrow":
-            if self.database.state_of(key, state).in_transaction:
+            connection = self.database.state_of(key, state)
+            # Whether a transaction is open may not be known: what a commit keeps is kept in autocommit, too.
+            if connection.in_transaction or connection.status is Status.UNKNOWN:
                 state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
             return self.database.pools.release(other, key, state, frame, span)
         if how == "connection":

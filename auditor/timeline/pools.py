@@ -90,7 +90,7 @@ class Pools:
     def given(self, driver: Driver, thing: Thing, key: Key) -> Pool:
         """A pool that is only known by its type: of the driver's defaults, and of whose making is not seen."""
         if key not in self.known:
-            autocommit, prepares, client = self.walker.database.connect_options(driver, {})
+            autocommit, prepares, client = self.walker.database.options_of_given(driver)
             self.known[key] = PoolInfo(
                 key,
                 driver,

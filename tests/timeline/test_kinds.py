@@ -134,3 +134,47 @@ def quiet(job, tenant):
         conn.execute("UPDATE jobs SET state = 'seen' WHERE id = %s", (job,))
 """
     assert codes(tmp_path, source) == []
+
+
+GIVEN = """
+from psycopg import Connection
+from psycopg_pool import ConnectionPool
+
+
+class Queue:
+    def __init__(self, conn: Connection):
+        self.conn = conn
+
+    def run(self, work):
+        job = self.conn.execute(
+            "SELECT id FROM jobs WHERE attempts < 3 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
+        ).fetchone()
+        self.conn.execute("UPDATE jobs SET attempts = attempts + 1 WHERE id = %s", job)
+        self.conn.execute("INSERT INTO invoices VALUES (1)")
+        self.conn.execute("UPDATE jobs SET state = 'done' WHERE id = %s", job)
+        self.conn.commit()
+
+
+class Service:
+    def __init__(self, pool: ConnectionPool):
+        self.pool = pool
+
+    def count(self, tenant):
+        with self.pool.connection() as conn:
+            conn.execute("SELECT set_config('app.tenant', %s, false)", (tenant,))
+            return conn.execute("SELECT count(*) FROM invoices").fetchone()
+"""
+
+
+def test_a_connection_from_elsewhere_may_be_in_autocommit_where_the_program_uses_that(tmp_path: Path) -> None:
+    maker = """
+import psycopg
+from worker import Queue
+
+
+def make():
+    return Queue(psycopg.connect("", autocommit=True))
+"""
+    # In autocommit nothing is rolled back, but what is set for the session is kept either way.
+    assert codes(tmp_path / "without", GIVEN) == ["TA301 at worker.py:14", "TA101 at worker.py:26"]
+    assert codes(tmp_path / "with", GIVEN, maker=maker) == ["TA101 at worker.py:26"]
