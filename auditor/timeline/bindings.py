@@ -48,10 +48,8 @@ class Bindings:
         return Resolved(None)
 
     def name(self, name: str) -> str:
-        """The name of a table with what is known of its holes filled in; `…` for one that is not known."""
-        if HOLE_OPEN not in name:
-            return name
-        return self._written(Term(TermKind.LITERAL, name)).text or UNNAMED
+        """The name of a table with what is known of its holes filled in; what is not known of it reads `…`."""
+        return _named(name, self._text.holes)
 
     def _written(self, term: Term) -> Resolved:
         """A literal or name, what its holes hold being filled in."""
@@ -96,6 +94,20 @@ class Bindings:
             truth = known if isinstance(known, bool) else None
             return Resolved(text, is_null=known is None, is_true=truth, parameter=parameter)
         return Resolved(None, parameter=parameter, raw=not parameter and not _plain(value))
+
+
+def _named(name: str, holes: tuple[Value, ...]) -> str:
+    """A name with its holes filled in. Two that share the part that is known are taken for the same."""
+    first, *others = name.split(HOLE_OPEN)
+    parts = [first]
+    for other in others:
+        number, _, rest = other.partition(HOLE_CLOSE)
+        inner = holes[int(number)] if number.isdecimal() and int(number) < len(holes) else UNKNOWN
+        if isinstance(inner, Quoted):
+            inner = inner.value.items[-1] if isinstance(inner.value, Items) and inner.value.items else inner.value
+        known = UNNAMED if not isinstance(inner, (Text, Literal)) else str(inner.value)
+        parts.extend([_named(known, inner.holes) if isinstance(inner, Text) else known, rest])
+    return "".join(parts)
 
 
 def _plain(value: Value) -> bool:

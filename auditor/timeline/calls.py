@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 #: Calls nested deeper than this are not followed.
 DEEPEST = 16
+#: Methods of loggers, wherever a logger comes from: what they are given is only told.
+_LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
 _MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager")
 
 
@@ -105,7 +107,7 @@ class Calls:
                     named.extend((key.value, item) for key, item in value.pairs if isinstance(key, Text))
                     named.extend([(OPEN, UNKNOWN)] if value.open else [])
                 else:
-                    named.append((OPEN, UNKNOWN))
+                    named.append((OPEN, Unknown(row=from_row(value))))
             yield Invocation(tuple(positional), tuple(named), after, frame, flow, node.span)
 
     def _changed_in_place(self, node: nodes.Call, callee: Value, call: Invocation) -> Results | None:
@@ -235,7 +237,10 @@ class Calls:
             for field in base.fields
             if isinstance(field.targets[0], nodes.Name)
         ]
-        values = dict(zip(names, call.positional, strict=False))
+        values: dict[str, Value] = {}
+        if from_row(call.options.get(OPEN, UNKNOWN)):
+            values = dict.fromkeys(names, Unknown(row=True))
+        values.update(zip(names, call.positional, strict=False))
         values.update((name, value) for name, value in call.named if name in names)
         ready = call.at(call.state.bind_all(instance.key, values)).passing()
         after = objects.call_method(instance, "__post_init__", ready)
@@ -344,6 +349,7 @@ class Calls:
         if isinstance(callee, Unknown):
             return True
         makes = isinstance(callee, Function) and callee.info.gives_value
+        makes = makes or (isinstance(callee, Bound) and callee.name in _LOGS)
         return call.span == self.walker.for_effect and not makes
 
     def _shared(self, value: Value) -> None:

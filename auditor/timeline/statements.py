@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.drivers.model import Binding
 from auditor.findings import Confidence
+from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind, Span, Statement
 from auditor.timeline import connection as change
 from auditor.timeline.bindings import Bindings
@@ -16,7 +17,7 @@ from auditor.timeline.effects import NOTHING_DONE, Done, Effects
 from auditor.timeline.events import Ended, Inherited, Outlived, Ran, SettingSet, Stranded
 from auditor.timeline.settings import LostCleanup
 from auditor.timeline.state import State, merge
-from auditor.timeline.values import NONE, Items, Key, Literal, Mapping, Text, Value
+from auditor.timeline.values import NONE, Items, Key, Literal, Mapping, Text, Value, from_row
 
 if TYPE_CHECKING:
     from auditor.findings import Place
@@ -51,10 +52,9 @@ class Statements:
         text = query if isinstance(query, Text) else Text("")
         statements = self.walker.program.read_sql(text.value) if isinstance(query, Text) else (_UNREAD,)
         self.walker.program.take_comments(text.value, lambda span: self.walker.program.place_in(text.origins, span))
-        bindings = Bindings(text, parameters)
         driver = drivers.by_name(connection.driver)
         bound = driver is not None and driver.binding is Binding.SERVER and not client and not connection.client_cursors
-        run = _Run(key, text, bindings, bound and _has_parameters(parameters), call)
+        run = _Run(key, text, parameters, bound and _has_parameters(parameters), call)
         if len(statements) > MOST_STATEMENTS:
             for statement in statements:
                 self._define(run, statement)
@@ -97,17 +97,17 @@ class Statements:
             # The server always refuses it: DISCARD ALL in a transaction.
             self._see(run, statement, place, state, before, before, settings)
             return self._fails(run, state, before, place)
+        work = self._is_work(run, statement, state, done.marks)
         if _only_cleans(statement, settings):
             self._breaks(run, state, before, place)
         else:
             # Work that fails has been begun all the same.
-            work = not done.marks and _touches(statement)
             begun = work and before.in_transaction and before.pending
             tried = before.marked(Mark(Deed.WORK, place)) if begun else before
             self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
-        after = self._marked(run, statement, before, after, done.marks, place)
+        after = self._marked(run, statement, before, after, done.marks, work, place)
         state = self._told(run, state, before, statement, place, settings)
-        state = self._job_of(statement, state, before, after, done.marks)
+        state = self._job_of(state, before, after, done.marks, work)
         state = state.connect(key, after)
         if before.in_transaction and not after.in_transaction:
             how = statement.kind.value if statement.kind in (Kind.COMMIT, Kind.ROLLBACK) else "commit"
@@ -140,6 +140,19 @@ class Statements:
 
     # Jobs
 
+    def _is_work(self, run: _Run, statement: Statement, state: State, marks: tuple[Mark, ...]) -> bool:
+        """Whether a statement does a job's work, which may fail because of the job: it is no step of the queue itself.
+
+        Neither is what only notes something in the queue's own table, tells others, or knows nothing of the job.
+        """
+        if marks or not _touches(statement) or _only_notifies(statement):
+            return False
+        tables = self.tables(run, statement)
+        if tables and UNNAMED not in tables and {claim.table for claim in state.job.claims}.issuperset(tables):
+            return False
+        given = (run.parameters, run.text)
+        return not _has_parameters(run.parameters) or any(from_row(value) for value in given)
+
     def _marked(
         self,
         run: _Run,
@@ -147,6 +160,7 @@ class Statements:
         before: ConnectionState,
         after: ConnectionState,
         marks: tuple[Mark, ...],
+        work: bool,
         place: Place,
     ) -> ConnectionState:
         """The connection with what the statement did for the queue, pending while its transaction is."""
@@ -164,25 +178,20 @@ class Statements:
             return after
         for mark in marks:
             after = after.marked(mark)
-        if touches and not marks and after.pending:
+        if work and after.pending:
             after = after.marked(Mark(Deed.WORK, place))
         if statement.kind in _WRITES or any(query.lock is not None for query in statement.queries):
             after = replace(after, wrote=True)
         return after
 
     def _job_of(
-        self,
-        statement: Statement,
-        state: State,
-        before: ConnectionState,
-        after: ConnectionState,
-        marks: tuple[Mark, ...],
+        self, state: State, before: ConnectionState, after: ConnectionState, marks: tuple[Mark, ...], work: bool
     ) -> State:
         job = state.job
         claims = tuple(mark for mark in marks if mark.deed is Deed.CLAIM)
         if claims:
             job = replace(job, claims=claims, kept=(), undone=(), worked=False, counted_before_work=False, failed=None)
-        elif not marks and job.claims and _touches(statement):
+        elif work and job.claims:
             job = job.begun()
         if not after.in_transaction and not before.in_transaction:
             job = job.with_kept(marks)
@@ -287,6 +296,11 @@ def _touches(statement: Statement) -> bool:
     return reads and (bool(statement.reads or statement.writes or statement.calls) or not statement.settings)
 
 
+def _only_notifies(statement: Statement) -> bool:
+    """Whether a statement does nothing but NOTIFY, through the function of that purpose."""
+    return any(call.name == "pg_notify" for call in statement.calls) and not statement.reads and not statement.writes
+
+
 def _only_cleans(statement: Statement, settings: tuple[SettingSet, ...]) -> bool:
     """Whether a statement clears settings and does nothing else."""
     return (
@@ -307,10 +321,11 @@ def _cleanup_lost(connection: ConnectionState, settings: tuple[SettingSet, ...])
 class _Run:
     """One execute(): what it runs, on what, with what."""
 
-    def __init__(self, key: Key, text: Text, bindings: Bindings, bound_on_server: bool, call: Invocation) -> None:
+    def __init__(self, key: Key, text: Text, parameters: Value, bound_on_server: bool, call: Invocation) -> None:
         self.key = key
         self.text = text
-        self.bindings = bindings
+        self.parameters = parameters
+        self.bindings = Bindings(text, parameters)
         self.bound_on_server = bound_on_server
         self.call = call
 

@@ -1,0 +1,105 @@
+"""What counts as a job's work, which can fail because of the job, and what is only done beside it."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.timeline.world import codes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLAIM = """
+import logging
+from dataclasses import dataclass
+from psycopg import sql
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+@dataclass
+class Job:
+    id: int
+    payload: str
+
+
+class Worker:
+    def __init__(self, prefix, log, name):
+        self.prefix = prefix
+        self.log = log
+        self.name = name
+
+    def table(self, name):
+        return sql.Identifier(f"{self.prefix}{name}")
+
+    def run_one(self):
+        with pool.connection() as conn:
+            query = sql.SQL("SELECT * FROM {jobs} WHERE status = 'queued' LIMIT 1 FOR UPDATE SKIP LOCKED")
+            row = conn.execute(query.format(jobs=self.table("jobs"))).fetchone()
+            if row is None:
+                return
+"""
+
+
+def run_one(work: str) -> str:
+    return CLAIM + textwrap.indent(textwrap.dedent(work), " " * 12)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        """
+        conn.execute("UPDATE limits SET used = used + 1 WHERE worker = %s", (self.name,))
+        """,
+        """
+        update = sql.SQL("UPDATE {jobs} SET next_run = %s WHERE key = %s")
+        conn.execute(update.format(jobs=self.table("jobs")), (row["next"], row["key"]))
+        """,
+        """
+        conn.execute("SELECT pg_notify('jobs', %s)", (row["id"],))
+        """,
+        """
+        self.log.debug("taken: %s", row)
+        """,
+    ],
+    ids=["what knows nothing of the job", "a note in the queue's own table", "a notification", "a message to a log"],
+)
+def test_no_work(tmp_path: Path, work: str) -> None:
+    assert codes(tmp_path, run_one(work)) == []
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        """
+        conn.execute("UPDATE orders SET done = true WHERE id = %s", (row["order_id"],))
+        """,
+        """
+        update = sql.SQL("UPDATE {orders} SET done = true WHERE id = %s")
+        conn.execute(update.format(orders=self.table("orders")), (row["order_id"],))
+        """,
+        """
+        job = Job(**row)
+        conn.execute("INSERT INTO results (text) VALUES (%s)", (job.payload,))
+        """,
+        """
+        conn.execute("REFRESH MATERIALIZED VIEW report")
+        """,
+        """
+        deliver(row)
+        """,
+    ],
+    ids=[
+        "a statement about the job",
+        "one on a table of like name",
+        "about an object made of it",
+        "no parameters",
+        "a call",
+    ],
+)
+def test_work(tmp_path: Path, work: str) -> None:
+    assert [code.partition(" ")[0] for code in codes(tmp_path, run_one(work))] == ["TA302"]
