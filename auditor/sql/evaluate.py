@@ -17,7 +17,7 @@ from auditor.sql.nodes import QUERIES, Nodes, children, function_name, quantifie
 from auditor.sql.scan import calls_in
 from auditor.sql.shapes import from_of, with_of
 from auditor.sql.terms import parameter, setting_read
-from auditor.sql.tokens import Lex, tokenize, word_set
+from auditor.sql.tokens import Lex, hole_marks_in, holes_in, tokenize, word_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -109,7 +109,8 @@ class _Reader:
         return self.value(node.this)
 
     def literal(self, node: exp.Expression) -> Value:
-        return logic.text(str(node.this))
+        text = str(node.this)
+        return SOME if _is_filled_in(text) else logic.text(text)
 
     def constant(self, node: exp.Expression) -> Value:
         return NULL if isinstance(node, exp.Null) else (TRUE if node.this else FALSE)
@@ -368,6 +369,12 @@ class _Reader:
             for call in node.find_all(exp.Anonymous):
                 if function_name(call) == "current_setting":
                     self.situation.setting(tuple(self.nodes.term(argument) for argument in call.expressions))
+
+
+def _is_filled_in(text: str) -> bool:
+    """Whether part of a literal is put there later: by a hole, or by the format that the text is a template for."""
+    named = holes_in(text) and "{}" not in text  # which is an empty array
+    return bool(named or hole_marks_in(text)) or "%s" in text or "%(" in text
 
 
 def _coalesced(reader: _Reader, arguments: Sequence[Any]) -> Value:

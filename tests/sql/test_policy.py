@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from auditor.sql.meaning import hole
 from auditor.sql.policy import Outcome, outcomes
 
 if TYPE_CHECKING:
@@ -236,3 +237,14 @@ def test_what_cannot_be_read_depends(expression: str) -> None:
 
 def test_a_setting_is_named_even_where_the_rest_cannot_be_read() -> None:
     assert outcomes("tenant_id = ) current_setting('app.tenant')", {}, is_tenant).settings == ("app.tenant",)
+
+
+@pytest.mark.parametrize("value", [f"{hole(0)}", f"t-{hole(0)}", "{organisation}", "%s", "%(organisation)s"])
+def test_a_literal_that_is_filled_in_later_is_no_value_that_a_cast_refuses(value: str) -> None:
+    found = outcomes(f"nullif(current_setting('app.tenant', true), '')::uuid = '{value}'::uuid", {}, is_tenant)
+    assert (found.missing, found.empty) == (HIDES, HIDES)
+
+
+def test_an_empty_array_is_no_hole() -> None:
+    found = outcomes("org = any(coalesce(current_setting('app.tenant', true), '{}')::int[])", {}, is_tenant)
+    assert (found.missing, found.empty) == (HIDES, RAISES)
