@@ -37,8 +37,8 @@ def path(value: str) -> Made:
 
 def _of(value: Value) -> str | None:
     """The path that a value is, when it is known."""
-    if isinstance(value, Made) and value.name == _PATH and isinstance(value.arguments[0], Text):
-        return value.arguments[0].value if not value.arguments[0].holes else None
+    if isinstance(value, Made) and value.name == _PATH:
+        value = value.arguments[0] if value.arguments else UNKNOWN  # Path() alone is where the process runs
     return value.value if isinstance(value, Text) and not value.holes else None
 
 

@@ -178,3 +178,19 @@ def make():
     # In autocommit nothing is rolled back, but what is set for the session is kept either way.
     assert codes(tmp_path / "without", GIVEN) == ["TA301 at worker.py:14", "TA101 at worker.py:26"]
     assert codes(tmp_path / "with", GIVEN, maker=maker) == ["TA101 at worker.py:26"]
+
+
+def test_a_path_may_be_made_of_nothing(tmp_path: Path) -> None:
+    source = POOL + """
+from pathlib import Path
+
+here = Path()
+
+
+def work(tenant):
+    with pool.connection() as conn:
+        conn.execute((Path(here) / "set.sql").read_text())
+        conn.execute("SELECT set_config('app.tenant', %s, false)", (tenant,))
+        conn.execute("SELECT count(*) FROM invoices")
+"""
+    assert codes(tmp_path, source) == ["TA101 at worker.py:14"]
