@@ -218,7 +218,8 @@ class Calls:
         made = self.walker.database.make_derived(cls.info, call)
         if made is not None:
             return made
-        instance = Instance(cls.info, self.walker.keys.of("object", call.frame.key, call.span, cls.info))
+        key = self.walker.keys.of("object", call.frame.key, call.span, cls.info)
+        instance = Instance(cls.info, key, any(from_row(value) for value in call.everything))
         init = objects.class_member(instance, "__init__")
         if objects.is_exception(cls.info):
             return [(call.state, instance)]

@@ -112,6 +112,11 @@ class ConnectionState:
         return 0 if self.status is Status.IDLE else 1 + len(self.savepoints)
 
     @property
+    def is_bare(self) -> bool:
+        """Whether nothing was set on it, and nothing done for a job: it may as well not have been opened yet."""
+        return not (self.settings or self.pending or self.undone)
+
+    @property
     def in_transaction(self) -> bool:
         return self.status in (Status.OPEN, Status.ABORTED)
 

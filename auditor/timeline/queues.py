@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.findings import Confidence
 from auditor.program.bounds import functions_comparing_attempts
 from auditor.sql.queue import Step, StepKind
+from auditor.sql.words import is_queue
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Event, JobEnded, Ran
 
@@ -63,9 +65,17 @@ class JobRun:
     @property
     def forgotten_failure(self) -> JobEnded | None:
         """A failure that gives the job back as it was and leaves nothing, where no failure leaves anything."""
-        if self.counts_last:
+        if self.counts_last or not self._works_off:
             return None
         return next((ending for ending in self.failures if ending.worked and self._gives_back(ending)), None)
+
+    @property
+    def _works_off(self) -> bool:
+        """Whether a job is done where it is claimed: one that is only marked as taken is worked off elsewhere."""
+        if self.claim.how in ("row lock", "delete"):
+            return True
+        deeds = {mark.deed for ending in self.endings for mark in (*ending.kept, *ending.pending, *ending.undone)}
+        return Deed.FINISH in deeds or Deed.COUNT in deeds
 
     def _gives_back(self, ending: JobEnded) -> bool:
         """Whether the claim was rolled back, or the work alone while all that held the job was a row lock."""
@@ -135,7 +145,19 @@ class Queues:
             for claim in event.claims if isinstance(event, JobEnded) else ():
                 assert isinstance(event, JobEnded)
                 by_claim.setdefault((claim.place, event.root), (claim, []))[1].append(event)
-        return tuple(JobRun(claim, tuple(endings)) for claim, endings in by_claim.values())
+        doubted = {claim.mark.place for claim in self.claims() if not self._is_of_jobs(claim.step)}
+        return tuple(
+            JobRun(replace(claim, sure=Confidence.LOW) if claim.place in doubted else claim, tuple(endings))
+            for claim, endings in by_claim.values()
+        )
+
+    def _is_of_jobs(self, claim: Step) -> bool:
+        """Whether a claim takes jobs, some at a time: rows that are locked to be looked after are no queue."""
+        if not claim.limited and claim.how == "row lock":
+            return False
+        kinds = (StepKind.COUNT, StepKind.BOUND, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY, StepKind.ENQUEUE)
+        told = any(step.step.states or step.step.kind in kinds for step in self._of(claim.table, *StepKind))
+        return told or claim.bounded or is_queue(claim.table) or claim.table in self._program.config.job_tables
 
     @cached_property
     def tables(self) -> frozenset[str]:

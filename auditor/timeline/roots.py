@@ -86,7 +86,7 @@ class Roots:
 
     def _guarded(self, name: str, place: Place, run: Callable[[], list[tuple[str, State]]]) -> None:
         """Walk one entry point: too many paths, or code nested too deeply, end it and nothing else."""
-        self.walker.steps = 0
+        self.walker.begin()
         given_up = False
         ways: list[tuple[str, State]] = []
         with self.walker.as_root(name):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: At more states than this at one point, what they differ in is given up as unknown.
 MOST_STATES = 48
+#: Beyond so many, those are joined that differ only in connections on which nothing was done that matters.
+MANY_STATES = 8
 
 
 class Keys:
@@ -200,7 +202,43 @@ def merge(states: list[State]) -> list[State]:
                 break
         else:
             joined.append(state)
+    if len(joined) > MANY_STATES:
+        joined = _merge_near(joined)
     return joined if len(joined) <= MOST_STATES else _give_up(joined)
+
+
+def _merge_near(states: list[State]) -> list[State]:
+    """The same, joined too where the paths differ only in connections on which nothing was done that matters."""
+    joined: list[State] = []
+    for state in states:
+        for index, known in enumerate(joined):
+            connections = _joined_connections(known, state) if known.job == state.job else None
+            if connections is not None:
+                joined[index] = replace(_join(known, state), connections=connections)
+                break
+        else:
+            joined.append(state)
+    return joined
+
+
+def _joined_connections(one: State, other: State) -> dict[Key, ConnectionState] | None:
+    """The connections of both, if nothing was done that matters on those in which they differ."""
+    joined = dict(one.connections)
+    for key in one.connections.keys() | other.connections.keys():
+        here, there = one.connections.get(key), other.connections.get(key)
+        if here == there:
+            continue
+        if any(known is not None and not known.is_bare for known in (here, there)):
+            return None
+        if there is None or there.status is Status.CLOSED:
+            continue
+        if here is None or here.status is Status.CLOSED:
+            joined[key] = there
+        elif here.autocommit is not there.autocommit:
+            return None
+        else:
+            joined[key] = replace(here, status=Status.UNKNOWN, savepoints=(), touched=here.touched or there.touched)
+    return joined
 
 
 #: Where the value of an expression is put while states are joined.

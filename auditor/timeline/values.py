@@ -167,6 +167,8 @@ class Instance:
 
     info: ClassInfo
     key: Key
+    #: It was made of something that a claim returned.
+    row: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +308,7 @@ def options_of(value: Value) -> tuple[Value, ...]:
 
 def from_row(value: Value) -> bool:
     """Whether a value was computed from what a claim returned."""
-    if isinstance(value, (Unknown, Made)):
+    if isinstance(value, (Unknown, Made, Instance)):
         return value.row
     if isinstance(value, Row):
         return True

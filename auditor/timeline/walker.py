@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 #: Expressions looked at for one entry point before the rest of it is given up.
 BUDGET = 40_000
+#: And so many in all, beyond which each entry point that is left has only the least.
+TOTAL_BUDGET = 400_000
+LEAST_BUDGET = 4_000
 
 
 class TooMuchError(Exception):
@@ -58,6 +61,8 @@ class Walker:
         self.keys = Keys()
         self.events: dict[Event, None] = {}
         self.steps = 0
+        self.budget = BUDGET
+        self._left = TOTAL_BUDGET
         self.root = ""
         #: What is opened now outlives what is walked: a module or an object keeps it for whoever comes.
         self.lasting = False
@@ -96,8 +101,14 @@ class Walker:
     def step(self) -> None:
         """Count a piece of work; raises TooMuchError when the entry point has had its share."""
         self.steps += 1
-        if self.steps > BUDGET:
+        if self.steps > self.budget:
             raise TooMuchError
+
+    def begin(self) -> None:
+        """The next entry point: what the others have taken is not there for it."""
+        self._left -= self.steps
+        self.steps = 0
+        self.budget = max(min(BUDGET, self._left), LEAST_BUDGET)
 
     def see(self, event: Event, state: State) -> State:
         """Keep an event, and remember it as a part of the way that led here."""
