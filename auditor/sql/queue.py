@@ -232,7 +232,9 @@ def _deleted(view: View, index: int, query: Query) -> Iterator[Step]:
     conditions = view.conditions(index)
     step = _changed(view, index, query, conditions)
     purges = bool(step.watches or {"done", "failed", "dead"} & asked_states(conditions))
-    if step.returns and (step.skip_locked or (step.picks and step.limited)):
+    # What a CTE deletes may come back through the rows that were locked for it.
+    handed_on = query.role == "cte" and step.skip_locked and view.queries[0].verb is Kind.SELECT
+    if handed_on or (step.returns and (step.skip_locked or (step.picks and step.limited))):
         if not purges:
             yield step._replace(how="delete")
     elif step.by_id and not words.is_people(_table_of(query)):

@@ -22,6 +22,13 @@ CLAIMS: dict[str, tuple[str, dict[str, Any]]] = {
         "SELECT * FROM jobs WHERE status = 'new' AND run_at <= now() AND attempts < 5 LIMIT 1 FOR UPDATE SKIP LOCKED",
         {"how": "row lock", "skip_locked": True, "delayed": True, "bounded": True, "limited": True, "counts": False},
     ),
+    "a delete in a CTE, what was locked coming back": (
+        (
+            "WITH next AS (SELECT id FROM work LIMIT 9 FOR UPDATE SKIP LOCKED), gone AS (DELETE FROM work w USING next"
+            " WHERE w.id = next.id) SELECT d.* FROM next JOIN documents d ON d.id = next.id"
+        ),
+        {"how": "delete", "skip_locked": True, "returns": False},
+    ),
     "a row lock that waits": (
         "SELECT * FROM jobs WHERE status = 'queued' ORDER BY id LIMIT 1 FOR UPDATE",
         {"how": "row lock", "skip_locked": False},

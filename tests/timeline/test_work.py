@@ -92,6 +92,10 @@ def test_no_work(tmp_path: Path, work: str) -> None:
         """
         deliver(row)
         """,
+        """
+        jobs = [Job(id=row["id"], payload="")]
+        deliver(jobs)
+        """,
     ],
     ids=[
         "a statement about the job",
@@ -99,6 +103,7 @@ def test_no_work(tmp_path: Path, work: str) -> None:
         "about an object made of it",
         "no parameters",
         "a call",
+        "a call with objects made of it",
     ],
 )
 def test_work(tmp_path: Path, work: str) -> None:
