@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from auditor.program.code import ModuleInfo
 
+#: Over so many calls what matters is looked for in other files; within those that are read, further.
+FAR = 4
+
 
 class Reach:
     """Functions that matter by themselves, and those that use their names, directly or through so many others."""
@@ -40,7 +43,7 @@ class Reach:
         return {
             name: frozenset(word for one, _ in bearers for word in _around(one))
             for name, bearers in self._bearers.items()
-            if len(name) > 3
+            if len(name) > 3 and min(depth for _, depth in bearers) < FAR
         }
 
     def add(self, module: ModuleInfo, mattering: Iterable[FunctionInfo], constants: Iterable[str] = ()) -> None:
