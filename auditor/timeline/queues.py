@@ -153,7 +153,9 @@ class Queues:
 
     def _is_of_jobs(self, claim: Step) -> bool:
         """Whether a claim takes jobs, some at a time: rows that are locked to be looked after are no queue."""
-        if not claim.limited and claim.how == "row lock":
+        if claim.how != "row lock":
+            return True
+        if not claim.limited:
             return False
         kinds = (StepKind.COUNT, StepKind.BOUND, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY, StepKind.ENQUEUE)
         told = any(step.step.states or step.step.kind in kinds for step in self._of(claim.table, *StepKind))
