@@ -40,6 +40,13 @@ class FunctionInfo:
         )
 
     @cached_property
+    def only_gives(self) -> bool:
+        """All it does is to give what it knows, or to raise where that is not there yet."""
+        body = self.node.body
+        given = body[-1].value if body and isinstance(body[-1], nodes.Return) else None
+        return isinstance(given, (nodes.Name, nodes.Attribute)) and all(map(_only_guards, body[:-1]))
+
+    @cached_property
     def gives_value(self) -> bool:
         """Some way through it returns something."""
         return any(
@@ -72,6 +79,11 @@ class FunctionInfo:
         return bool(self.decorator_names & {"property", "cached_property"})
 
     @property
+    def is_cached(self) -> bool:
+        """Its first call makes the value for all that follow."""
+        return bool(self.decorator_names & {"cache", "lru_cache", "cached_property"})
+
+    @property
     def is_manager(self) -> bool:
         """It is made a context manager by a decorator of contextlib."""
         return bool(self.decorator_names & {"contextmanager", "asynccontextmanager"})
@@ -87,6 +99,13 @@ class FunctionInfo:
 
     def __repr__(self) -> str:
         return f"<{self.dotted}>"
+
+
+def _only_guards(part: nodes.Node) -> bool:
+    """An assertion, or a condition under which something is raised."""
+    if isinstance(part, nodes.If):
+        return not part.orelse and all(isinstance(inner, nodes.Raise) for inner in part.body)
+    return isinstance(part, nodes.Assert)
 
 
 @dataclass(eq=False)
@@ -126,10 +145,13 @@ class ClassInfo:
         """Its constructor is made from its fields."""
         decorators = [d.function if isinstance(d, nodes.Call) else d for d in self.node.decorators]
         names = {d.name if isinstance(d, nodes.Attribute) else getattr(d, "id", "") for d in decorators}
-        bases = {b.name if isinstance(b, nodes.Attribute) else getattr(b, "id", "") for b in self.node.bases}
-        return bool(
-            names & {"dataclass", "define", "frozen", "attrs", "s"} or bases & {"NamedTuple", "BaseModel", "Struct"}
-        )
+        bases = self.base_names & {"NamedTuple", "BaseModel", "Struct"}
+        return bool(names & {"dataclass", "define", "frozen", "attrs", "s"} or bases)
+
+    @cached_property
+    def base_names(self) -> frozenset[str]:
+        """The last names of what it is derived from."""
+        return frozenset(b.name if isinstance(b, nodes.Attribute) else getattr(b, "id", "") for b in self.node.bases)
 
     @cached_property
     def assigned(self) -> dict[str, list[tuple[FunctionInfo, nodes.Expression | None, nodes.Expression | None]]]:

@@ -22,8 +22,10 @@ FAR = 4
 class Reach:
     """Functions that matter by themselves, and those that use their names, directly or through so many others."""
 
-    def __init__(self, depth: int | None = None) -> None:
+    def __init__(self, depth: int | None = None, inherited: bool = False) -> None:
         self._depth = depth
+        #: What a class has by the ones it is derived from, its methods have too.
+        self._inherited = inherited
         #: By function, over how many calls it comes to what matters.
         self._reaching: dict[FunctionInfo, int] = {}
         self._users: dict[str, list[FunctionInfo]] = {}
@@ -51,7 +53,10 @@ class Reach:
         self._imports[module] = frozenset(_words_imported(module))
         fresh = [(function, 0) for function in mattering]
         for function in module.functions():
-            for name in function.words.names:
+            names = function.words.names
+            if self._inherited and function.owner is not None:
+                names = names.union(function.owner.base_names)
+            for name in names:
                 self._users.setdefault(name, []).append(function)
                 depths = [depth for one, depth in self._bearers.get(name, ()) if self._means(name, function, one)]
                 if depths:

@@ -27,10 +27,13 @@ CURSOR_NAMES = frozenset({"cur", "cursor", "curs", "acur"})
 NAMES = CONNECTION_NAMES | CURSOR_NAMES
 
 #: Methods that many other things have too: they count only in modules that import a driver.
-_AMBIGUOUS = frozenset({"close", "copy", "reset", "stream", "connection", "check_connection", "cancel"})
-_WORDS = frozenset(
-    name for driver in drivers.DRIVERS for (_, name), act in driver.methods.items() if act is not Act.NOTHING
-) | {"autocommit", "isolation_level", "prepare_threshold", "enter_context", "enter_async_context"}
+_BY_HAND = frozenset({"__enter__", "__aenter__", "__exit__", "__aexit__"})
+_AMBIGUOUS = _BY_HAND | {"close", "copy", "reset", "stream", "connection", "check_connection", "cancel"}
+_WORDS = (
+    frozenset(name for driver in drivers.DRIVERS for (_, name), act in driver.methods.items() if act is not Act.NOTHING)
+    | {"autocommit", "isolation_level", "prepare_threshold", "enter_context", "enter_async_context"}
+    | _BY_HAND
+)
 _PLAIN_WORDS = _WORDS - _AMBIGUOUS
 #: Methods and functions that read a whole file, which may hold SQL.
 _READS = frozenset({"read_text", "read_bytes", "get_data"})
@@ -103,7 +106,7 @@ class Sources:
     """The functions that can get a connection: they use what a driver makes, or are given it by name or type."""
 
     def __init__(self) -> None:
-        self._reach = Reach()
+        self._reach = Reach(inherited=True)
         self._modules: set[ModuleInfo] = set()
 
     def __contains__(self, asked: FunctionInfo | ModuleInfo) -> bool:

@@ -30,6 +30,7 @@ from auditor.timeline.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from auditor.timeline.evaluate import Results
     from auditor.timeline.walker import Walker
 
     #: Runs what stands inside a block, from a state and with what the block gave.
@@ -135,6 +136,29 @@ class Blocks:
                 )
             )
         return merge(states)
+
+    def by_hand(self, manager: Block | Connection, name: str, call: Invocation) -> Results:
+        """`manager.__enter__()` and `manager.__exit__(…)`: how it is to be left is kept from the one to the other."""
+        database = self.walker.database.blocks
+        key = self.walker.keys.of("entered", manager)
+        if "enter" in name:
+            return [
+                (after.bind(key, "exit", Items("tuple", (Text(how), Literal(one), Literal(other)))), given)
+                for after, given, (how, one, other) in database.enter(manager, call.state, call.frame, call.span)
+            ]
+        kept = call.state.get(key, "exit")
+        if not isinstance(kept, Items):
+            return [(call.state, UNKNOWN)]
+        how, one, other = (part.value for part in kept.items if isinstance(part, (Text, Literal)))
+        exit_as = (str(how), int(one or 0), int(other or 0))
+        given = call.argument(0, default=NONE)
+        failed = self.walker.raised("python", None, call.span, call.frame)
+        ways = [None] if given == NONE else [None, failed] if given == UNKNOWN else [failed]
+        return [
+            (after.unbind(key), NONE)
+            for raised in ways
+            for after in database.leave(exit_as, call.state, raised, call.frame, call.span)
+        ]
 
     def _around(
         self,

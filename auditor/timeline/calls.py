@@ -16,6 +16,7 @@ from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge_raises, mer
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
+    Block,
     Bound,
     Class,
     Connection,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from auditor.findings import Place
     from auditor.program.code import FunctionInfo
     from auditor.timeline.evaluate import Results
+    from auditor.timeline.invocation import Keywords
     from auditor.timeline.pure import Outcome
     from auditor.timeline.walker import Walker
 
@@ -55,7 +57,8 @@ if TYPE_CHECKING:
 DEEPEST = 16
 #: Methods of loggers, wherever a logger comes from: what they are given is only told.
 _LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
-_MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager")
+#: How a class enters and leaves what its own context manager stands for.
+_BY_HAND = frozenset({"__enter__", "__aenter__", "__exit__", "__aexit__"})
 
 
 class Calls:
@@ -67,6 +70,8 @@ class Calls:
         self.pure = PureCalls()
         #: The activations that a function sees, by where it was defined.
         self.scopes_of: dict[tuple[FunctionInfo, Key], tuple[Key, ...]] = {}
+        #: What functions with a cache have returned, by their arguments.
+        self._first: dict[tuple[FunctionInfo, tuple[Value, ...], Keywords], Value] = {}
         #: Functions that were walked because something calls them.
         self.entered: set[FunctionInfo] = set()
 
@@ -150,14 +155,31 @@ class Calls:
         if node.is_async or node.is_generator:
             manager = function.manager or function.info.is_manager
             return [(call.state, Pending(plain, positional, named, call.span, call.frame.key, manager))]
-        return self.run(plain, call._replace(positional=positional, named=named))
+        ready = call._replace(positional=positional, named=named)
+        return self._cached(plain, ready) if function.info.is_cached else self.run(plain, ready)
+
+    def _cached(self, function: Function, call: Invocation) -> Results:
+        """The first call makes the value for all that follow: what it opens outlives the job, wherever that begins."""
+        info = function.info
+        mark = (info, call.positional, call.named)
+        known = self._first.get(mark)
+        key = holds_connection(known) if known is not None else None
+        if known is not None and (key is None or key in call.state.connections):
+            return [(call.state, known)]
+        nowhere = replace(self.walker.names.module_frame(info.module), stack=call.frame.stack)
+        once = call._replace(frame=nowhere, span=info.node.name_span)
+        with self.walker.as_root(f"start {info.dotted}", lasting=True):
+            results = self.run(function, once)
+        if len(results) == 1:
+            self._first[mark] = results[0][1]
+        return results
 
     def run(self, function: Function, call: Invocation, on_yield: OnYield | None = None) -> Results:
         """Walk a function's body with its arguments bound: each way out with what it returns."""
         info = function.info
         if info in call.frame.stack or len(call.frame.stack) >= DEEPEST:
             return self.opaque(function, call)
-        if on_yield is None and info not in self.walker.program.relevance:
+        if on_yield is None and info not in self.walker.program.relevance and not info.only_gives:
             self.entered.add(info)
             return self.opaque(function, call)
         self.entered.add(info)
@@ -370,6 +392,8 @@ class Calls:
 
     def _bound(self, callee: Bound, call: Invocation) -> Results:
         receiver = callee.receiver
+        if isinstance(receiver, (Block, Connection)) and callee.name in _BY_HAND:
+            return self.walker.blocks.by_hand(receiver, callee.name, call)
         if isinstance(receiver, (Connection, Cursor, Pool)):
             return self.walker.database.call(receiver, callee.name, call)
         if isinstance(receiver, Text):
@@ -378,20 +402,6 @@ class Calls:
             return [(call.state, collections.read(receiver, callee.name, call.positional))]
         guessed = self.walker.database.guess(receiver, callee.name, call)
         return guessed if guessed is not None else self.walker.library.method(callee, call)
-
-    # Decorators
-
-    def decorate(self, applied: Value, value: Value, call: Invocation) -> Results:
-        """What a decorator makes of a function or class; one of a library is taken to leave it what it is."""
-        if isinstance(applied, External) and applied.name in _MANAGERS:
-            return [(call.state, replace(value, manager=True) if isinstance(value, Function) else value)]
-        if isinstance(applied, (Function, Instance, Class)):
-            useful = (Function, Class, Instance, Bound, Pending)
-            results = self.apply(applied, call.passing(value))
-            return [(after, made if isinstance(made, useful) else value) for after, made in results] or [
-                (call.state, value)
-            ]
-        return [(call.state, value)]
 
 
 def _called(callee: Value) -> str:

@@ -116,9 +116,15 @@ def _package(value: Value, call: Invocation, program: Program) -> str | None:
 
     if isinstance(value, Module):
         return posixpath.dirname(value.module.file)
-    name = _of(value)
-    module = program.module(name, call.frame.module.file) if name else None
-    return posixpath.dirname(module.file) if module is not None else None
+    name, below = _of(value), ""
+    while name:
+        module = program.module(name, call.frame.module.file)
+        if module is not None:
+            return posixpath.join(posixpath.dirname(module.file), below) if below else posixpath.dirname(module.file)
+        # A folder without an __init__.py is a package too.
+        name, _, last = name.rpartition(".")
+        below = posixpath.join(last, below) if below else last
+    return None
 
 
 def read(file: str, program: Program) -> Value:

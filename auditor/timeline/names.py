@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.python import nodes
@@ -10,12 +11,15 @@ from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
+    Bound,
     Class,
     External,
     Function,
     Imported,
+    Instance,
     Key,
     Module,
+    Pending,
     Unknown,
     Value,
     either,
@@ -23,6 +27,7 @@ from auditor.timeline.values import (
 
 if TYPE_CHECKING:
     from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
+    from auditor.timeline.evaluate import Results
     from auditor.timeline.walker import Walker
 
 
@@ -226,8 +231,34 @@ class Names:
         results: list[tuple[State, Value]] = []
         for after, applied in self.walker.evaluate(decorator, state, frame, flow):
             call = Invocation((), (), after, frame, flow, decorator.span)
-            results.extend(self.walker.calls.decorate(applied, value, call))
+            results.extend(self._made_by(applied, value, call))
         return results
+
+    def _made_by(self, applied: Value, value: Value, call: Invocation) -> Results:
+        """What a decorator makes of a function or class; one of a library is taken to leave it what it is."""
+        if isinstance(applied, External) and applied.name in _MANAGERS:
+            return [(call.state, replace(value, manager=True) if isinstance(value, Function) else value)]
+        if isinstance(applied, (Function, Instance, Class)):
+            useful = (Function, Class, Instance, Bound, Pending)
+            results = self.walker.calls.apply(applied, call.passing(value))
+            return [(after, made if isinstance(made, useful) else value) for after, made in results] or [
+                (call.state, value)
+            ]
+        return [(call.state, value)]
+
+    def decorated_method(self, info: FunctionInfo, frame: Frame) -> Value:
+        """A method as its class has it: what the project's own decorators make of it."""
+        value: Value = self.close(info, frame)
+        with self.walker.quietly(), self.walker.as_root(f"start {info.dotted}", lasting=True):
+            for decorator in reversed(info.node.decorators):
+                if not isinstance(
+                    self.walker.objects.constant(_applied(decorator), frame), (Function, Class, Instance)
+                ):
+                    continue
+                for after, made in self._decorated(decorator, value, self.start(), frame, Flow())[:1]:
+                    self.keep(after)
+                    value = made
+        return value
 
     def define_class(self, node: nodes.Class, state: State, frame: Frame, flow: Flow) -> list[State]:
         info = frame.module.class_(node, f"{frame.symbol}.<locals>.{node.name}" if frame.function else node.name)
@@ -289,6 +320,12 @@ class Names:
         return ".".join([*base, module] if module else base)
 
 
+def _applied(decorator: nodes.Expression) -> nodes.Expression:
+    """What a decorator calls, or is."""
+    return decorator.function if isinstance(decorator, nodes.Call) else decorator
+
+
+_MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager")
 #: Libraries that are imported with a star and that the drivers' tables know.
 _STAR_LIBRARIES = frozenset({"psycopg", "psycopg2", "psycopg_pool", "psycopg2.pool", "psycopg2.extensions"})
 

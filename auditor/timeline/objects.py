@@ -228,7 +228,7 @@ class Objects:
         value: Value | None = None
         if isinstance(member, nodes.Function):
             info = cls.method(name)
-            value = self.walker.names.close(info, frame) if info else None
+            value = self.walker.names.decorated_method(info, frame) if info else None
         elif isinstance(member, nodes.Class):
             value = Class(cls.module.class_(member, f"{cls.qualname}.{member.name}"))
         elif isinstance(member, nodes.Assign) and member.value is not None:

@@ -33,14 +33,19 @@ class Parameters:
         return call.state.bind_all(frame.key, bound)
 
     def of_root(self, info: FunctionInfo, frame: Frame, me: Instance | None = None) -> dict[str, Value]:
-        """What the parameters of an entry point hold, nobody being seen to call it; `me` is its self, where known."""
+        """What the parameters of an entry point hold, nobody being seen to call it.
+
+        `me` is its self where that is known: a method's, or that of what a decorator has put around a method.
+        """
         values: dict[str, Value] = {}
         for index, parameter in enumerate(info.node.parameters):
             if index == 0 and info.owner is not None and not info.is_static:
                 instance = me or self.walker.objects.instance(info.owner)
                 values[parameter.name] = Class(info.owner) if info.is_classmethod else instance
             elif parameter.kind == "args":
-                values[parameter.name] = Items("tuple", (), open=True)
+                values[parameter.name] = Items("tuple", (me,) if me is not None and index == 0 else (), open=True)
+            elif me is not None and index == 0:
+                values[parameter.name] = me
             elif parameter.kind == "kwargs":
                 values[parameter.name] = Mapping((), open=True)
             else:

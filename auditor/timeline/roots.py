@@ -11,7 +11,7 @@ from auditor.timeline.connection import Life, Status
 from auditor.timeline.events import Handover
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, Trace
-from auditor.timeline.values import Function, Made, Value
+from auditor.timeline.values import Class, Function, Made, Value
 from auditor.timeline.walker import TooMuchError, Walker
 
 if TYPE_CHECKING:
@@ -109,16 +109,30 @@ class Roots:
     def _function(self, info: FunctionInfo) -> list[tuple[str, State]]:
         walker = self.walker
         module = walker.names.module_frame(info.module)
-        frame = walker.calls.frame_of(Function(info, module.key), module, info.node.name_span)
+        called = self._as_called(info, module)
+        frame = walker.calls.frame_of(called, module, info.node.name_span)
         flow = Flow()
-        values = walker.calls.parameters.of_root(info, frame)
+        wrapped = called.info is not info and info.owner is not None and not info.is_static
+        me = walker.objects.instance(info.owner) if wrapped and info.owner is not None else None
+        values = walker.calls.parameters.of_root(called.info, frame, me)
         start = self.walker.names.start().bind_all(frame.key, values)
 
         def body(state: State, out: Flow) -> list[State]:
-            return walker.block(info.node.body, [state], frame, out)
+            return walker.block(called.info.node.body, [state], frame, out)
 
         ends = self._supplied(info, values, frame, body, start, flow)
         return self._finish(ends, flow, info.place, info.qualname, frame, once=info.node.name == "main")
+
+    def _as_called(self, info: FunctionInfo, module: Frame) -> Function:
+        """What is called by the function's name: itself, or what a decorator of the project has put around it."""
+        own = Function(info, module.key)
+        if not info.node.decorators:
+            return own
+        if info.owner is not None:
+            value = self.walker.objects.class_member(Class(info.owner), info.node.name)
+        else:
+            value = self.walker.names.member(info.module, info.node.name)
+        return value if isinstance(value, Function) and value.info.nested else own
 
     # Dependencies that a framework supplies
 

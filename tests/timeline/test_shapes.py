@@ -1,0 +1,186 @@
+"""Shapes in which code comes by its connection: each leaks, and is silent when the tenant is set locally."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.timeline.world import codes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SET = "conn.execute(\"SELECT set_config('app.tenant', %s, false)\", (tenant,))"
+WORK = 'conn.execute("SELECT count(*) FROM invoices")'
+
+A_PROPERTY = f"""
+from psycopg_pool import ConnectionPool
+
+class Invoices:
+    def __init__(self, pool: ConnectionPool):
+        self._pool = pool
+
+    @property
+    def pool(self):
+        if self._pool is None:
+            raise RuntimeError("not open")
+        return self._pool
+
+    def count(self, tenant):
+        with self.pool.connection() as conn:
+            {SET}
+            {WORK}
+"""
+A_BASE_CLASS = f"""
+from psycopg_pool import ConnectionPool
+
+class Base:
+    def __init__(self, pool: ConnectionPool):
+        self._pool = pool
+
+class Invoices(Base):
+    def count(self, tenant):
+        with self._pool.connection() as conn:
+            {SET}
+            {WORK}
+"""
+A_DECORATOR = f"""
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+def for_tenant(function):
+    def run(tenant, *args):
+        with pool.connection() as conn:
+            {SET}
+            return function(conn, *args)
+    return run
+
+@for_tenant
+def count(conn, year):
+    {WORK}
+"""
+A_DECORATOR_OF_A_METHOD = f"""
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+def for_tenant(method):
+    def run(self, *args):
+        with pool.connection() as conn:
+            tenant = self.tenant
+            {SET}
+            return method(self, conn, *args)
+    return run
+
+class Invoices:
+    def __init__(self, tenant):
+        self.tenant = tenant
+
+    @for_tenant
+    def count(self, conn, year):
+        {WORK}
+"""
+CALLED_WITH_A_DECORATOR = f"""{A_DECORATOR_OF_A_METHOD}
+def report(tenant):
+    return Invoices(tenant).count(2026)
+"""
+A_CACHED_FUNCTION = f"""
+from functools import lru_cache
+from psycopg_pool import ConnectionPool
+
+@lru_cache(maxsize=1)
+def pool():
+    return ConnectionPool("")
+
+def count(tenant):
+    with pool().connection() as conn:
+        {SET}
+        {WORK}
+"""
+A_CACHED_PROPERTY = f"""
+from functools import cached_property
+from psycopg_pool import ConnectionPool
+
+class Database:
+    @cached_property
+    def pool(self):
+        return ConnectionPool("")
+
+    def count(self, tenant):
+        with self.pool.connection() as conn:
+            {SET}
+            {WORK}
+"""
+A_CACHED_CONNECTION = f"""
+from functools import cache
+import psycopg
+
+@cache
+def connection():
+    return psycopg.connect("", autocommit=True)
+
+def count(tenant):
+    conn = connection()
+    {SET}
+    {WORK}
+"""
+ENTERED_BY_HAND = f"""
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+class ForTenant:
+    def __init__(self, tenant):
+        self.tenant = tenant
+
+    def __enter__(self):
+        tenant = self.tenant
+        self.borrowed = pool.connection()
+        conn = self.borrowed.__enter__()
+        {SET}
+        return conn
+
+    def __exit__(self, *exc):
+        return self.borrowed.__exit__(*exc)
+
+def count(tenant):
+    with ForTenant(tenant) as conn:
+        {WORK}
+"""
+SHAPES = {
+    "a property": A_PROPERTY,
+    "a base class": A_BASE_CLASS,
+    "a decorator": A_DECORATOR,
+    "a decorator of a method": A_DECORATOR_OF_A_METHOD,
+    "a decorated method that is called": CALLED_WITH_A_DECORATOR,
+    "a cached function": A_CACHED_FUNCTION,
+    "a cached property": A_CACHED_PROPERTY,
+    "a cached connection": A_CACHED_CONNECTION,
+    "entered by hand": ENTERED_BY_HAND,
+}
+
+
+@pytest.mark.parametrize("source", SHAPES.values(), ids=SHAPES)
+def test_a_leak_is_seen_in_every_shape(source: str, tmp_path: Path) -> None:
+    line = source[: source.index("set_config")].count("\n") + 1
+    assert codes(tmp_path, source) == [f"TA101 at worker.py:{line}"]
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "a cached connection"])
+def test_a_tenant_that_is_set_locally_is_fine_in_every_shape(shape: str, tmp_path: Path) -> None:
+    assert codes(tmp_path, SHAPES[shape].replace("%s, false)", "%s, true)")) == []
+
+
+def test_a_cached_function_that_calls_itself_ends(tmp_path: Path) -> None:
+    source = """
+from functools import cache
+import psycopg
+
+@cache
+def depth(conn, n):
+    conn.execute("SELECT 1")
+    return depth(conn, n - 1) + 1
+"""
+    assert codes(tmp_path, source) == []
