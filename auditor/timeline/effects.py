@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Change, Kind, SettingChange, Span, Statement, TermKind
 from auditor.sql.queue import Step, StepKind
+from auditor.sql.tokens import holes_in
 from auditor.timeline import connection as change
 from auditor.timeline.bindings import Bindings
-from auditor.timeline.connection import ConnectionState, Deed, Mark
+from auditor.timeline.connection import ConnectionState, Deed, Life, Mark, Status
 from auditor.timeline.events import SettingSet, Where
 from auditor.timeline.settings import NOTHING, Held, Holding
 from auditor.timeline.values import UNKNOWN, Text
@@ -63,6 +64,20 @@ class Done:
 NOTHING_DONE = Done()
 
 
+def _is_refused(statement: Statement, state: ConnectionState) -> bool:
+    """Whether PostgreSQL always answers the statement with an error in this state."""
+    kind = statement.kind
+    if kind is Kind.DISCARD:
+        return state.in_transaction and statement.name.lower() == "all"
+    if kind not in (Kind.SAVEPOINT, Kind.RELEASE, Kind.ROLLBACK_TO):
+        return False
+    if not state.in_transaction:
+        return state.status is Status.IDLE
+    # Of a connection that was given there may be savepoints that are not known.
+    known = state.life is not Life.GIVEN and not holes_in(statement.name)
+    return kind is not Kind.SAVEPOINT and known and statement.name not in state.savepoints
+
+
 class Effects:
     """Applies statements to connection states on behalf of a walk."""
 
@@ -72,8 +87,10 @@ class Effects:
     def of(self, statement: Statement, state: ConnectionState, bindings: Bindings, locate: Locate) -> Outcome:
         """The state after the statement, the settings it changed, the deeds it did; no state: it always fails."""
         place = locate(statement.span)
+        if _is_refused(statement, state):
+            return None, (), NOTHING_DONE
         if statement.kind is Kind.DISCARD and statement.name.lower() == "all":
-            return (None if state.in_transaction else change.reset_all(state, place)), (), NOTHING_DONE
+            return change.reset_all(state, place), (), NOTHING_DONE
         ended = self._transaction(statement, state, place)
         if ended is not None:
             return ended, (), NOTHING_DONE
