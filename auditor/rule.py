@@ -66,7 +66,13 @@ CLAIM_TRIGGERS = (
     rb"claimed_(?:by|at|until)",
 )
 #: What stands in every file that writes row security policies, or the functions that they call.
-POLICY_TRIGGERS = (rb"create\s+policy", rb"alter\s+policy", rb"row\s+level\s+security", rb"current_setting")
+POLICY_TRIGGERS = (
+    rb"create\s+policy",
+    rb"alter\s+policy",
+    rb"drop\s+policy",
+    rb"row\s+level\s+security",
+    rb"current_setting",
+)
 
 
 @dataclass(frozen=True, slots=True)

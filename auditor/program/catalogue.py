@@ -82,6 +82,7 @@ class PolicyFact:
     policy: Policy
     locate: Locator
     span: Span
+    kind: Kind = Kind.CREATE_POLICY
 
     @property
     def place(self) -> Place:
@@ -95,8 +96,9 @@ class TableFacts:
     name: str
     columns: dict[str, str] = field(default_factory=dict)
     enabled: list[Place] = field(default_factory=list)
-    forced: list[Place] = field(default_factory=list)
+    disabled: list[Place] = field(default_factory=list)
     policies: list[PolicyFact] = field(default_factory=list)
+    dropped: list[PolicyFact] = field(default_factory=list)
     owner: str = ""
 
 
@@ -122,13 +124,14 @@ class Catalogue:
         if statement.function is not None and statement.function.name:
             known = self.functions.setdefault(statement.function.name.lower(), [])
             known.append(SqlFunction(statement.function, locate))
-        if statement.policy is not None and statement.kind in (Kind.CREATE_POLICY, Kind.ALTER_POLICY):
-            fact = PolicyFact(statement.policy, locate, statement.span)
-            self.table(statement.policy.table.name).policies.append(fact)
+        if statement.policy is not None:
+            fact = PolicyFact(statement.policy, locate, statement.span, statement.kind)
+            facts = self.table(statement.policy.table.name)
+            (facts.dropped if statement.kind is Kind.DROP_POLICY else facts.policies).append(fact)
         for change in statement.row_security:
             facts = self.table(change.table.name)
-            if change.action in ("enable", "force"):
-                (facts.enabled if change.action == "enable" else facts.forced).append(locate(change.table.span))
+            if change.action in ("enable", "disable"):
+                (facts.enabled if change.action == "enable" else facts.disabled).append(locate(change.table.span))
         if statement.shape is not None:
             facts = self.table(statement.shape.table.name)
             facts.columns.update((column.name, column.type) for column in statement.shape.columns)

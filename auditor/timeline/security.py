@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence, Place
+from auditor.program.migrations import current
 from auditor.sql.meaning import HOLE_OPEN, TermKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from auditor.program import Program
-    from auditor.program.catalogue import PolicyFact, TableFacts
+    from auditor.program.catalogue import PolicyFact
     from auditor.sql.policy import Outcomes
     from auditor.timeline.queues import Claim
 
@@ -46,7 +47,7 @@ class Security:
 
     def judged(self) -> Iterator[JudgedPolicy]:
         """Each policy that needs a tenant, with what it comes to without one."""
-        for fact in self._catalogue.policies():
+        for fact in self._current():
             settings = self._catalogue.reads_tenant(fact.policy)
             outcomes = [
                 found for found in (self._outcomes(fact.policy.using), self._outcomes(fact.policy.check)) if found
@@ -66,6 +67,10 @@ class Security:
                 self._sure_of(settings),
                 self._read_by(fact),
             )
+
+    def _current(self) -> Iterator[PolicyFact]:
+        for facts in self._catalogue.tables.values():
+            yield from current(facts)
 
     def _outcomes(self, expression: str | None) -> Outcomes | None:
         if expression is None:
@@ -102,9 +107,10 @@ class Security:
     def hidden(self, claim: Claim) -> Iterator[HiddenQueue]:
         """The policy that hides a queue from its claim, unless another lets the worker in."""
         facts = self._catalogue.tables.get(claim.step.table)
-        if facts is None or not facts.policies or self._lets_in(facts) or self._role_bypasses(claim):
+        policies = list(current(facts)) if facts is not None else []
+        if facts is None or not policies or self._lets_in(policies) or self._role_bypasses(claim):
             return
-        fact = facts.policies[0]
+        fact = policies[0]
         sure = min(
             Confidence.HIGH if facts.enabled else Confidence.MEDIUM,
             claim.mark.sure,
@@ -118,9 +124,9 @@ class Security:
             sure = Confidence.LOW
         yield HiddenQueue(facts.name, fact.place, claim.mark.place, sure)
 
-    def _lets_in(self, facts: TableFacts) -> bool:
+    def _lets_in(self, policies: list[PolicyFact]) -> bool:
         """Whether some permissive policy shows rows to a session without a tenant."""
-        for fact in facts.policies:
+        for fact in policies:
             if not fact.policy.permissive or fact.policy.command in ("insert", "delete"):
                 continue
             outcome = self._outcomes(fact.policy.using)

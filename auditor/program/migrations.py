@@ -1,0 +1,66 @@
+"""What later migrations leave of earlier ones: policies dropped, replaced or altered, row security switched off.
+
+Only files that are numbered tell an order. What takes a migration back is none.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from auditor.sql.meaning import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from auditor.findings import Place
+    from auditor.program.catalogue import PolicyFact, TableFacts
+
+_NUMBERED = re.compile(r"[vV]?(\d+(?:[-_.]\d+)*)")
+_BACK = re.compile(r"(?:^|[^a-z])(?:down|downgrade|rollback|revert|undo)(?:[^a-z]|$)")
+
+
+class _Step(NamedTuple):
+    """A migration: the folder it stands in, and its number."""
+
+    folder: str
+    number: tuple[int, ...]
+
+    def comes_before(self, other: _Step) -> bool:
+        return self.folder == other.folder and self.number < other.number
+
+
+def current(facts: TableFacts) -> Iterator[PolicyFact]:
+    """The policies of a table that no later migration has done away with."""
+    ended = [step for place in facts.disabled if (step := _step(place)) is not None]
+    begun = [step for place in facts.enabled if (step := _step(place)) is not None]
+    # A file that does both tells how to take back what it does.
+    last_ended = [step for step in ended if all(other.comes_before(step) for other in begun)]
+    changes = [(fact, step) for fact in (*facts.dropped, *facts.policies) if (step := _step(fact.place)) is not None]
+    for fact in facts.policies:
+        step = _step(fact.place)
+        gone = step is not None and (
+            any(step.comes_before(other) for other in last_ended)
+            or any(step.comes_before(other) and _replaces(later, fact) for later, other in changes)
+        )
+        if not gone:
+            yield fact
+
+
+def _replaces(later: PolicyFact, fact: PolicyFact) -> bool:
+    alters = later.kind is Kind.ALTER_POLICY and later.policy.using is None
+    return later.policy.name == fact.policy.name and not alters
+
+
+def _step(place: Place) -> _Step | None:
+    """The migration that a place stands in: `003_name.sql`, or `003_name/up.sql`."""
+    if not place.path.endswith(".sql") or _BACK.search(posixpath.basename(place.path).lower()):
+        return None
+    folder, name = posixpath.split(place.path)
+    for _ in range(2):
+        found = _NUMBERED.match(name)
+        if found is not None:
+            return _Step(folder, tuple(int(part) for part in re.split(r"\D", found[1])))
+        folder, name = posixpath.split(folder)
+    return None

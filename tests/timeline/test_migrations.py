@@ -1,0 +1,49 @@
+"""Policies are judged as the last numbered migration leaves them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.timeline.world import find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLE = "CREATE TABLE notes (id int, tenant_id uuid);\nALTER TABLE notes ENABLE ROW LEVEL SECURITY;\n"
+RAISES = "USING (tenant_id = current_setting('app.tenant', true)::uuid);\n"
+HIDES = "USING (tenant_id = nullif(current_setting('app.tenant', true), '')::uuid);\n"
+FIRST = f"{TABLE}CREATE POLICY own ON notes {RAISES}"
+
+
+def places(folder: Path, **migrations: str) -> list[str]:
+    files = {f"migrations/{name.removeprefix('_')}.sql": text for name, text in migrations.items()}
+    return [f"{one.code} {one.place.path.removeprefix('migrations/')}" for one in find(folder, files)]
+
+
+def test_what_a_later_migration_replaces_alters_or_switches_off_is_no_fault_any_more(tmp_path: Path) -> None:
+    later = {
+        "replaces": f"DROP POLICY own ON notes;\nCREATE POLICY own ON notes {HIDES}",
+        "drops": "DROP POLICY IF EXISTS own ON notes;\n",
+        "alters": f"ALTER POLICY own ON notes {HIDES}",
+        "switches off": "ALTER TABLE notes DISABLE ROW LEVEL SECURITY;\n",
+    }
+    for how, text in later.items():
+        assert places(tmp_path / how, _2_notes=FIRST, _10_mend=text) == [], how
+
+
+def test_what_a_later_migration_breaks_is_reported_there(tmp_path: Path) -> None:
+    first = f"{TABLE}CREATE POLICY own ON notes {HIDES}"
+    later = f"DROP POLICY own ON notes;\nCREATE POLICY own ON notes {RAISES}"
+    assert places(tmp_path, V1__notes=first, V2__notes=later) == ["TA602 V2__notes.sql"]
+
+
+def test_what_takes_a_migration_back_changes_nothing(tmp_path: Path) -> None:
+    back = "DROP POLICY own ON notes;\nALTER TABLE notes DISABLE ROW LEVEL SECURITY;\n"
+    files = find(tmp_path, {"m/001_notes.up.sql": FIRST, "m/001_notes.down.sql": back, "m/002_more.down.sql": back})
+    assert [one.code for one in files] == ["TA602"]
+    same_file = {"m/001_table.sql": FIRST, "m/002_on.sql": f"{TABLE}-- migrate:down\n{back.splitlines()[1]}\n"}
+    assert [one.code for one in find(tmp_path / "same", same_file)] == ["TA602"]
+
+
+def test_files_without_a_number_tell_no_order(tmp_path: Path) -> None:
+    assert places(tmp_path, notes=FIRST, teardown="DROP POLICY own ON notes;\n") == ["TA602 notes.sql"]
