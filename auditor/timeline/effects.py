@@ -64,7 +64,7 @@ class Done:
 NOTHING_DONE = Done()
 
 
-def _is_refused(statement: Statement, state: ConnectionState) -> bool:
+def is_refused(statement: Statement, state: ConnectionState) -> bool:
     """Whether PostgreSQL always answers the statement with an error in this state."""
     kind = statement.kind
     if kind is Kind.DISCARD:
@@ -87,7 +87,7 @@ class Effects:
     def of(self, statement: Statement, state: ConnectionState, bindings: Bindings, locate: Locate) -> Outcome:
         """The state after the statement, the settings it changed, the deeds it did; no state: it always fails."""
         place = locate(statement.span)
-        if _is_refused(statement, state):
+        if is_refused(statement, state):
             return None, (), NOTHING_DONE
         if statement.kind is Kind.DISCARD and statement.name.lower() == "all":
             return change.reset_all(state, place), (), NOTHING_DONE

@@ -21,6 +21,7 @@ from auditor.progress import silent
 from auditor.sources import find_files
 from auditor.timeline import walk
 from auditor.timeline.connection import Status
+from auditor.timeline.effects import is_refused
 from auditor.timeline.events import Ran
 from auditor.timeline.settings import Holding
 from auditor.timeline.statements import Statements
@@ -81,12 +82,15 @@ def predicted(folder: Path) -> set[Seen]:
 def _nothing_else_fails() -> Iterator[None]:
     """Any statement may fail, as the audit sees it: here only those are followed that do."""
     fails, one = Statements._fails, Statements._one
+    current: list[Any] = []
 
     def only_always(self: Any, run: Any, state: Any, before: Any, place: Any) -> Any:
-        refused = before.status is Status.ABORTED or _FAILS in run.text.value
+        (statement,) = current
+        refused = before.status is Status.ABORTED or _FAILS in statement.text or is_refused(statement, before)
         return fails(self, run, state, before, place) if refused else []
 
     def and_no_other_way(self: Any, run: Any, statement: Any, state: Any) -> Any:
+        current[:] = [statement]
         after = one(self, run, statement, state)
         return [] if _FAILS in statement.text else after
 

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tests.reality.compare import compare, write
+from auditor.timeline.settings import Setting
+from tests.reality.compare import Seen, compare, write
 from tests.reality.programs import Program, programs
 
 if TYPE_CHECKING:
@@ -61,3 +62,34 @@ def test_what_is_foretold_is_what_happens(probed: str, tmp_path: Path, asynchron
     print(f"\n{counted['programs']} programs, {counted['probes']} probes, {counted['unknown']} of them unknown")
     assert counted["probes"] > 2 * COUNT
     assert counted["unknown"] <= 0.05 * counted["probes"]
+
+
+LEAK = """
+import os
+
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool(os.environ["DSN"], min_size=1, max_size=1, open=True)
+
+
+def job():
+    with pool.connection() as conn:
+        conn.execute("SELECT probe(1)")
+        conn.execute("SELECT set_config('app.tenant', '1', false)")
+        conn.execute("SELECT probe(2)")
+
+
+job()
+job()
+pool.close()
+"""
+
+
+def test_a_timeline_that_is_wrong_is_found_out(probed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, LEAK, asynchronous=False)
+    right = compare(tmp_path, probed)
+    assert (right.missed, right.extra, right.probes) == (set(), set(), 2)
+    # A commit that kept nothing, and a pool that never gave the same connection twice.
+    monkeypatch.setattr(Setting, "committed", lambda self, _place: Setting(self.name))
+    wrong = compare(tmp_path, probed)
+    assert wrong.missed == {Seen(1, "open", "1")}
