@@ -40,9 +40,11 @@ class FunctionInfo:
         )
 
     @cached_property
-    def only_gives(self) -> bool:
-        """All it does is to give what it knows, or to raise where that is not there yet."""
+    def is_small(self) -> bool:
+        """A lambda, or one that only gives what it knows, or raises where that is not there yet."""
         body = self.node.body
+        if self.node.name == "<lambda>":
+            return True
         given = body[-1].value if body and isinstance(body[-1], nodes.Return) else None
         return isinstance(given, (nodes.Name, nodes.Attribute)) and all(map(_only_guards, body[:-1]))
 

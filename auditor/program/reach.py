@@ -6,9 +6,11 @@ Too much is reached that way, too little is not.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.program.code import FunctionInfo
+from auditor.program.tree import words_of
+from auditor.python import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,18 +21,27 @@ if TYPE_CHECKING:
 FAR = 4
 
 
-class Reach:
-    """Functions that matter by themselves, and those that use their names, directly or through so many others."""
+class Constant(NamedTuple):
+    """A name at the top level of a module."""
 
-    def __init__(self, depth: int | None = None, inherited: bool = False) -> None:
+    module: ModuleInfo
+    name: str
+
+
+class Reach:
+    """Functions that matter by themselves, and those that use their names, directly or through so many others.
+
+    With `objects` a constant also matters that is made by what does, and a method whose class is derived from it.
+    """
+
+    def __init__(self, depth: int | None = None, objects: bool = False) -> None:
         self._depth = depth
-        #: What a class has by the ones it is derived from, its methods have too.
-        self._inherited = inherited
+        self._objects = objects
         #: By function, over how many calls it comes to what matters.
-        self._reaching: dict[FunctionInfo, int] = {}
-        self._users: dict[str, list[FunctionInfo]] = {}
-        #: What bears a name that matters, functions and modules for their constants, and over how many calls.
-        self._bearers: dict[str, list[tuple[FunctionInfo | ModuleInfo, int]]] = {}
+        self._reaching: dict[FunctionInfo | Constant, int] = {}
+        self._users: dict[str, list[FunctionInfo | Constant]] = {}
+        #: What bears a name that matters, and over how many calls.
+        self._bearers: dict[str, list[tuple[FunctionInfo | Constant, int]]] = {}
         self._imports: dict[ModuleInfo, frozenset[str]] = {}
 
     def __contains__(self, function: FunctionInfo) -> bool:
@@ -51,65 +62,73 @@ class Reach:
     def add(self, module: ModuleInfo, mattering: Iterable[FunctionInfo], constants: Iterable[str] = ()) -> None:
         """Take in a module with what in it matters by itself; functions taken in before may come to matter by it."""
         self._imports[module] = frozenset(_words_imported(module))
-        fresh = [(function, 0) for function in mattering]
-        for function in module.functions():
-            names = function.words.names
-            if self._inherited and function.owner is not None:
-                names = names.union(function.owner.base_names)
+        fresh: list[tuple[FunctionInfo | Constant, int]] = [(function, 0) for function in mattering]
+        fresh.extend((Constant(module, name), 0) for name in constants)
+        for user, names in self._using(module):
             for name in names:
-                self._users.setdefault(name, []).append(function)
-                depths = [depth for one, depth in self._bearers.get(name, ()) if self._means(name, function, one)]
+                self._users.setdefault(name, []).append(user)
+                depths = [depth for one, depth in self._bearers.get(name, ()) if self._means(user, one)]
                 if depths:
-                    fresh.append((function, min(depths) + 1))
-        for name in constants:
-            fresh.extend(self._borne(name, module, 0))
+                    fresh.append((user, min(depths) + 1))
         self._spread(fresh)
+
+    def _using(self, module: ModuleInfo) -> Iterator[tuple[FunctionInfo | Constant, Iterable[str]]]:
+        """What may come to matter in a module, with the names that it uses."""
+        for function in module.functions():
+            inherited = function.owner.base_names if self._objects and function.owner is not None else frozenset()
+            yield function, function.words.names | inherited
+        if self._objects:
+            for name, bound in module.bound.items():
+                for part in bound:
+                    if isinstance(part, nodes.Assign) and isinstance(part.value, (nodes.Call, nodes.Await)):
+                        yield Constant(module, name), words_of((part,))[0].names - {name}
 
     def spread(self, functions: Iterable[FunctionInfo]) -> None:
         """These functions matter by themselves, and so does what uses them."""
         self._spread([(function, 0) for function in functions])
 
-    def _spread(self, fresh: list[tuple[FunctionInfo, int]]) -> None:
+    def _spread(self, fresh: list[tuple[FunctionInfo | Constant, int]]) -> None:
         waiting = deque(sorted(fresh, key=lambda pair: pair[1]))
         while waiting:
-            function, depth = waiting.popleft()
-            if self._reaching.get(function, depth + 1) <= depth or (self._depth is not None and depth > self._depth):
+            reached, depth = waiting.popleft()
+            if self._reaching.get(reached, depth + 1) <= depth or (self._depth is not None and depth > self._depth):
                 continue
-            self._reaching[function] = depth
-            for name in _names_for(function):
-                waiting.extend(self._borne(name, function, depth))
+            self._reaching[reached] = depth
+            for name in _names_for(reached):
+                waiting.extend(self._borne(name, reached, depth))
 
-    def _borne(self, name: str, bearer: FunctionInfo | ModuleInfo, depth: int) -> list[tuple[FunctionInfo, int]]:
+    def _borne(
+        self, name: str, bearer: FunctionInfo | Constant, depth: int
+    ) -> list[tuple[FunctionInfo | Constant, int]]:
         """Those that use the name of what matters, one call further away."""
         self._bearers.setdefault(name, []).append((bearer, depth))
-        return [(user, depth + 1) for user in self._users.get(name, ()) if self._means(name, user, bearer)]
+        return [(user, depth + 1) for user in self._users.get(name, ()) if self._means(user, bearer)]
 
-    def _means(self, name: str, user: FunctionInfo, bearer: FunctionInfo | ModuleInfo) -> bool:
+    def _means(self, user: FunctionInfo | Constant, bearer: FunctionInfo | Constant) -> bool:
         """Whether the use of a name may mean what bears it: it is of the same module, or was imported."""
-        return user.module is _module_of(bearer) or not self._imports[user.module].isdisjoint(_home(bearer))
+        return user.module is bearer.module or not self._imports[user.module].isdisjoint(_home(bearer))
 
 
-def _module_of(bearer: FunctionInfo | ModuleInfo) -> ModuleInfo:
-    return bearer.module if isinstance(bearer, FunctionInfo) else bearer
-
-
-def _home(bearer: FunctionInfo | ModuleInfo) -> tuple[str, ...]:
+def _home(bearer: FunctionInfo | Constant) -> tuple[str, ...]:
     """The words of which an import of what bears a name has one: itself or its module, of a method its class."""
     if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
         return (bearer.owner.node.name,)
-    own = (bearer.node.name,) if isinstance(bearer, FunctionInfo) else ()
-    return (*own, _module_of(bearer).name.rpartition(".")[2])
+    own = (bearer.node.name if isinstance(bearer, FunctionInfo) else bearer.name,)
+    return (*own, bearer.module.name.rpartition(".")[2])
 
 
-def _around(bearer: FunctionInfo | ModuleInfo) -> tuple[str, ...]:
+def _around(bearer: FunctionInfo | Constant) -> tuple[str, ...]:
     """The words of which a file that imports what bears a name has one, directly or from the package around it."""
     if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
         return (bearer.owner.node.name,)
-    return tuple(_module_of(bearer).name.split(".")[-2:])
+    return tuple(bearer.module.name.split(".")[-2:])
 
 
-def _names_for(function: FunctionInfo) -> Iterator[str]:
+def _names_for(function: FunctionInfo | Constant) -> Iterator[str]:
     """The names under which a function is used: its own, and of a method the class's, which makes the object."""
+    if isinstance(function, Constant):
+        yield function.name
+        return
     if not function.node.name.startswith("__"):
         yield function.node.name
     if function.owner is not None:

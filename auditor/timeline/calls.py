@@ -179,7 +179,7 @@ class Calls:
         info = function.info
         if info in call.frame.stack or len(call.frame.stack) >= DEEPEST:
             return self.opaque(function, call)
-        if on_yield is None and info not in self.walker.program.relevance and not info.only_gives:
+        if on_yield is None and info not in self.walker.program.relevance and not info.is_small:
             self.entered.add(info)
             return self.opaque(function, call)
         self.entered.add(info)

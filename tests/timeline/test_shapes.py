@@ -149,6 +149,24 @@ def count(tenant):
     with ForTenant(tenant) as conn:
         {WORK}
 """
+A_FACTORY = f"""
+from psycopg_pool import ConnectionPool
+
+def repository(dsn):
+    pool = ConnectionPool(dsn)
+
+    def count(tenant):
+        with pool.connection() as conn:
+            {SET}
+            {WORK}
+
+    return count
+
+count = repository("")
+
+def report():
+    return [count(tenant) for tenant in ("1", "2")]
+"""
 SHAPES = {
     "a property": A_PROPERTY,
     "a base class": A_BASE_CLASS,
@@ -159,6 +177,7 @@ SHAPES = {
     "a cached property": A_CACHED_PROPERTY,
     "a cached connection": A_CACHED_CONNECTION,
     "entered by hand": ENTERED_BY_HAND,
+    "a factory": A_FACTORY,
 }
 
 
@@ -171,6 +190,44 @@ def test_a_leak_is_seen_in_every_shape(source: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "a cached connection"])
 def test_a_tenant_that_is_set_locally_is_fine_in_every_shape(shape: str, tmp_path: Path) -> None:
     assert codes(tmp_path, SHAPES[shape].replace("%s, false)", "%s, true)")) == []
+
+
+MODULES = {
+    "a pool": 'from psycopg_pool import ConnectionPool\n\npool = ConnectionPool("")\n',
+    "what a function makes": (
+        'from psycopg_pool import ConnectionPool\n\ndef create():\n    return ConnectionPool("")\n\npool = create()\n'
+    ),
+    "a part of an object": (
+        "from psycopg_pool import ConnectionPool\n\n"
+        "class Database:\n    def __init__(self, dsn):\n        self.pool = ConnectionPool(dsn)\n\n"
+        'database = Database("")\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_pool_of_another_module_is_known_there(module: str, tmp_path: Path) -> None:
+    name = "database" if "object" in module else "pool"
+    pool = "database.pool" if "object" in module else "pool"
+    source = f"""
+from db import {name}
+
+def count(tenant):
+    with {pool}.connection() as conn:
+        {SET}
+        {WORK}
+"""
+    assert codes(tmp_path, source, db=MODULES[module]) == ["TA101 at worker.py:6"]
+
+
+def test_a_callback_may_be_a_lambda(tmp_path: Path) -> None:
+    source = """
+from psycopg_pool import ConnectionPool
+
+leaves = ConnectionPool("", check=lambda conn: conn.execute("SELECT 1"))
+ends = ConnectionPool("", kwargs={"autocommit": True}, check=lambda conn: conn.execute("SELECT 1"))
+"""
+    assert codes(tmp_path, source) == ["TA204 at worker.py:4"]
 
 
 def test_a_cached_function_that_calls_itself_ends(tmp_path: Path) -> None:
