@@ -16,7 +16,7 @@ from auditor.program.tree import descend, words_of
 from auditor.python import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from auditor.program.code import ModuleInfo
     from auditor.program.tree import Words
@@ -146,16 +146,10 @@ DEPTH = 6
 
 
 class Telling:
-    """The functions that can come to something that a rule looks for, told by the rules' own triggers.
+    """The functions that can come to something that a rule looks for, told by the rules' own triggers."""
 
-    `is_tenant` tells of a setting's name whether it may hold a tenant. That others are set or read tells nothing, but
-    for a parameter in SET where drivers leave that to the server: see `binds_on_server`.
-    """
-
-    def __init__(self, triggers: Iterable[bytes], is_tenant: Callable[[str], bool]) -> None:
+    def __init__(self, triggers: Iterable[bytes]) -> None:
         self.reach = Reach(DEPTH)
-        self.binds_on_server = True
-        self._is_tenant = is_tenant
         self._wanted = re.compile("|".join(f"(?:{trigger.decode()})" for trigger in triggers) or r"(?!)")
 
     def look_for(self, functions: Iterable[str]) -> None:
@@ -185,31 +179,7 @@ class Telling:
                 yield from self._constants((*part.body, *part.orelse))
 
     def _tells(self, words: Words) -> bool:
-        return any(self._search(word) for word in _told(words))
-
-    def _search(self, word: str) -> bool:
-        """Whether a trigger stands in a word, once the settings that tell nothing are taken out of it."""
-        if self._wanted.search(word) is None:
-            return False
-        plain = _SETTINGS.sub(self._without, word)
-        return plain == word or self._wanted.search(plain) is not None
-
-    def _without(self, found: re.Match[str]) -> str:
-        name, value = found["set"] or found["named"] or "", found["value"] or ""
-        matters = name in SESSION_SETTINGS or ("." in name and self._is_tenant(name))
-        bound = value.startswith(("%", "$", ":")) and self.binds_on_server
-        return found[0] if matters or bound else "…"
-
-
-#: Settings without a dot whose scope matters.
-SESSION_SETTINGS = frozenset({"role", "session_authorization", "search_path"})
-
-#: A setting that is set or read by its name, whatever its value; and what of SET is about transactions.
-_SETTINGS = re.compile(
-    r"\bset\s+(?:local\s+|session\s+)?(?P<set>[a-z_][\w.]*)\s*(?:=|\bto\b)\s*(?P<value>\S?\S?)"
-    r"|\b(?:set_config|current_setting)\s*\(\s*'(?P<named>[a-z_][\w.]*)'"
-    r"|\bset\s+(?:local\s+|session\s+)?(?:characteristics|transaction)\b"
-)
+        return any(self._wanted.search(word) is not None for word in _told(words))
 
 
 #: Words that a piece of a statement begins with, beside those that a whole one does.
