@@ -116,7 +116,11 @@ class Sources:
     def add(self, module: ModuleInfo) -> None:
         """Take in a module that was read."""
         local = frozenset(_names_of_drivers(module))
-        direct = [function for function in module.functions() if local and _gets_connection(function, local)]
+        direct = [
+            function
+            for function in module.functions()
+            if (local and _gets_connection(function, local)) or _asks_application(function)
+        ]
         # One method that has a connection keeps it for the others.
         owners = {function.owner for function in direct if function.owner is not None}
         owners.update(cls for cls in module.classes() if _mentions(cls.fields, local))
@@ -135,6 +139,12 @@ def _gets_connection(function: FunctionInfo, local: frozenset[str]) -> bool:
     parameters = function.node.parameters
     named = any(parameter.name.lstrip("_").lower() in NAMES for parameter in parameters)
     return named or not function.words.names.isdisjoint(local) or _mentions(parameters, local)
+
+
+def _asks_application(function: FunctionInfo) -> bool:
+    """Whether it may take what a web application opened when it started: `request.app.state.pool.connection()`."""
+    names = function.words.names
+    return "state" in names and "app" in names and not names.isdisjoint(_WORDS)
 
 
 def _mentions(node: object, names: frozenset[str]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.timeline import files, strings
+from auditor.timeline.state import Flow
 from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
     FALSE,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from auditor.timeline.evaluate import Results
     from auditor.timeline.invocation import Invocation
-    from auditor.timeline.state import Flow, State
+    from auditor.timeline.state import State
     from auditor.timeline.walker import Walker
 
 _RUNS_COROUTINE = frozenset(
@@ -168,9 +169,13 @@ class Library:
             if kept is not None:
                 return kept
             if name == "state":
-                return Made(f"{receiver.name}.state", key=self.walker.keys.of(receiver.key, name))
+                return self.application_state()
         part = files.attribute(receiver, name)
         return part if part is not None else Bound(receiver, name)
+
+    def application_state(self) -> Value:
+        """`app.state`, and `request.app.state`: where a web application keeps what it opens when it starts."""
+        return Made("application.state", key=self.walker.keys.of("application state"))
 
     # Calls that run what they are given
 
@@ -231,9 +236,23 @@ class Library:
         key = self.walker.keys.of("made", call.frame.key, call.span)
         row = any(from_row(value) for value in call.everything)
         made = Made(name, call.positional, call.named, row, key)
+        for value in call.everything:
+            if isinstance(value, Function) and value.info.is_manager:
+                self._stands_around(value, made, call)
         if name.partition(".")[0] in _STANDARD or name in _TRANSPARENT:
             return [(call.state, made)]
         return [(state, made) for state, _ in self.walker.calls.opaque(External(name), call)]
+
+    def _stands_around(self, manager: Function, made: Made, call: Invocation) -> None:
+        """An application is made with what stands around its life: what that opens is there for every request."""
+
+        def on_yield(state: State, value: Value, flow: Flow) -> list[State]:
+            self.walker.names.keep(state)
+            return [state]
+
+        apart = call._replace(positional=(made,), named=(), flow=Flow())
+        with self.walker.as_root(f"start {manager.info.dotted}", lasting=True):
+            self.walker.calls.run(manager, apart, on_yield)
 
     def _context_variable(self, receiver: Made, name: str, call: Invocation) -> Results | None:
         if receiver.name != "contextvars.ContextVar" or not receiver.key:

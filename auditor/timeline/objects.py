@@ -100,6 +100,8 @@ class Objects:
             return [(state, self.walker.database.transaction_status(receiver.receiver.key, state))]
         if isinstance(receiver, Text) and name in ("value", "name"):
             return [(state, receiver)]  # a member of an enumeration stands for its value
+        if name == "state" and isinstance(receiver, Bound) and receiver.name == "app":
+            return [(state, self.walker.library.application_state())]
         return [(state, Bound(receiver, name))]
 
     def _member(self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span) -> Results:
