@@ -179,7 +179,7 @@ class Calls:
         info = function.info
         if info in call.frame.stack or len(call.frame.stack) >= DEEPEST:
             return self.opaque(function, call)
-        if on_yield is None and info not in self.walker.program.relevance and not info.is_small:
+        if on_yield is None and not self._matters(info, call):
             self.entered.add(info)
             return self.opaque(function, call)
         self.entered.add(info)
@@ -193,6 +193,13 @@ class Calls:
         results, raises = known
         call.flow.raises.extend(raises)
         return results
+
+    def _matters(self, info: FunctionInfo, call: Invocation) -> bool:
+        """Whether a function is followed: it may use a database, or hands on what does to whoever asks its object."""
+        if info in self.walker.program.relevance or info.is_small:
+            return True
+        makes = info.node.name in ("__init__", "__post_init__")
+        return makes and any(isinstance(one, Pool) or holds_connection(one) is not None for one in call.everything)
 
     def _walked(self, info: FunctionInfo, inner: Frame, call: Invocation) -> Outcome:
         ready = self.parameters.bind(info, inner, call)

@@ -312,6 +312,8 @@ def from_row(value: Value) -> bool:
         return value.row
     if isinstance(value, Row):
         return True
+    if isinstance(value, Bound):
+        return from_row(value.receiver)
     if isinstance(value, Items):
         return any(from_row(item) for item in value.items)
     if isinstance(value, Mapping):

@@ -241,3 +241,54 @@ def depth(conn, n):
     return depth(conn, n - 1) + 1
 """
     assert codes(tmp_path, source) == []
+
+
+CLAIM = (
+    "\"SELECT id, attempts FROM jobs WHERE status = 'queued' AND attempts < 3"
+    ' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"'
+)
+
+
+def test_an_attribute_of_a_row_is_of_the_job(tmp_path: Path) -> None:
+    source = f"""
+from psycopg.rows import class_row
+from psycopg_pool import ConnectionPool
+from jobs import Job
+
+pool = ConnectionPool("")
+
+def run_one():
+    with pool.connection() as conn, conn.cursor(row_factory=class_row(Job)) as cur:
+        job = cur.execute({CLAIM}).fetchone()
+        if job is None:
+            return
+        cur.execute("UPDATE jobs SET attempts = %s WHERE id = %s", (job.attempts + 1, job.id))
+        cur.execute("UPDATE invoices SET sent = true WHERE id = %s", (job.id,))
+        cur.execute("UPDATE jobs SET status = 'done' WHERE id = %s", (job.id,))
+"""
+    assert codes(tmp_path, source) == ["TA301 at worker.py:13"]
+
+
+def test_an_object_keeps_the_connection_that_it_is_made_with(tmp_path: Path) -> None:
+    source = f"""
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+class Runs:
+    def __init__(self, conn):
+        self.conn = conn
+
+    def started(self, job):
+        self.conn.execute("INSERT INTO job_runs (job_id) VALUES (%s)", (job[0],))
+
+def run_one():
+    with pool.connection() as conn:
+        job = conn.execute({CLAIM}).fetchone()
+        if job is None:
+            return
+        Runs(conn).started(job)
+        conn.execute("UPDATE invoices SET sent = true WHERE id = %s", (job[0],))
+        conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s", (job[0],))
+"""
+    assert sorted(codes(tmp_path, source)) == ["TA302 at worker.py:15", "TA307 at worker.py:11"]
