@@ -154,6 +154,8 @@ class Library:
         found = files.method(callee.receiver, callee.name, call, self.walker.program)
         if found is not None:
             return [(call.state, found)]
+        if strings.doubles_quotes(callee.name, call.positional):
+            return [(call.state, Quoted(callee.receiver, identifier=False))]
         if isinstance(callee.receiver, Made):
             variable = self._context_variable(callee.receiver, callee.name, call)
             if variable is not None:

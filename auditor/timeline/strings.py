@@ -239,7 +239,14 @@ def _as_is(value: Value) -> Value:
     return value
 
 
+def doubles_quotes(name: str, arguments: tuple[Value, ...]) -> bool:
+    """`text.replace("'", "''")`: what is put between quotes then stays between them."""
+    return name == "replace" and arguments[:2] == (Text("'"), Text("''"))
+
+
 def _replaced(text: Text, old: Value, new: Value) -> Value:
+    if doubles_quotes("replace", (old, new)):
+        text = replace(text, holes=tuple(Quoted(value, identifier=False) for value in text.holes))
     if not isinstance(old, Text) or old.holes or not old.value:
         return text
     pieces: list[Text] = []

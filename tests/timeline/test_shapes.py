@@ -292,3 +292,20 @@ def run_one():
         conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s", (job[0],))
 """
     assert sorted(codes(tmp_path, source)) == ["TA302 at worker.py:15", "TA307 at worker.py:11"]
+
+
+def test_a_value_whose_quotes_are_doubled_stays_between_its_quotes(tmp_path: Path) -> None:
+    source = """
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+def count(tenant):
+    escaped = {escape}
+    with pool.connection() as conn:
+        conn.execute(f"SET LOCAL app.tenant = '{{escaped}}'")
+        conn.execute("SELECT count(*) FROM invoices")
+"""
+    for escape in ("""tenant.replace("'", "''")""", """str(tenant).replace("'", "''")"""):
+        assert codes(tmp_path, source.format(escape=escape)) == []
+    assert codes(tmp_path, source.format(escape="tenant.strip()")) == ["TA109 at worker.py:9"]
