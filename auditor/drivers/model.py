@@ -109,6 +109,8 @@ class Driver:
     block_begins: bool = False
     #: commit() and rollback() raise inside a transaction() block.
     block_forbids_commit: bool = False
+    #: Exceptions that only roll back the transaction() block they are raised in, which keeps them from going further.
+    block_rollbacks: frozenset[str] = frozenset()
     #: Switching autocommit inside a transaction raises; else it is rolled back first.
     autocommit_switch_raises: bool = True
     #: set_isolation_level rolls back what is open first.

@@ -121,6 +121,7 @@ DRIVER = Driver(
     prepares_after=5,
     after_block=AfterBlock.CLOSE,
     block_forbids_commit=True,
+    block_rollbacks=frozenset({"psycopg.Rollback", "psycopg.transaction.Rollback"}),
     autocommit_switch_raises=True,
     pool_discards_busy=True,
     pool_kwargs="kwargs",

@@ -130,7 +130,8 @@ class Blocks:
                     entered,
                     lambda start, out, given=given: body(start, given, out),  # type: ignore[misc]
                     lambda end, raised, out, exit_as=exit_as: [  # type: ignore[misc]
-                        (after, False) for after in database.leave(exit_as, end, raised, frame, span)
+                        (after, database.swallows(exit_as, end, raised))
+                        for after in database.leave(exit_as, end, raised, frame, span)
                     ],
                     flow,
                 )

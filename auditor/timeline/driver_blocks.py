@@ -10,7 +10,7 @@ from auditor.drivers.model import AfterBlock
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Status
 from auditor.timeline.events import END_OF_BLOCK, Began, Ended
-from auditor.timeline.values import UNKNOWN, Block, Connection, Cursor, Key, Pool, Raised, Value
+from auditor.timeline.values import UNKNOWN, Block, Connection, Cursor, External, Key, Pool, Raised, Value
 
 if TYPE_CHECKING:
     from auditor.findings import Place
@@ -93,6 +93,14 @@ class DriverBlocks:
         if how == "connection":
             return [self._leave_connection(key, end, state, place, frame)]
         return [self._leave_transaction(how, key, other, end, state, place, frame)]
+
+    def swallows(self, exit_as: ExitAs, state: State, raised: Raised | None) -> bool:
+        """Whether an exception that leaves a driver's block goes no further."""
+        how, key, _ = exit_as
+        if raised is None or how in ("nothing", "borrow", "connection", "pipeline"):
+            return False
+        driver = self.database.driver_of(key, state)
+        return driver is not None and isinstance(raised.type, External) and raised.type.name in driver.block_rollbacks
 
     def _leave_connection(self, key: Key, end: str, state: State, place: Place, frame: Frame) -> State:
         connection = self.database.state_of(key, state)
