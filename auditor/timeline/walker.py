@@ -47,6 +47,8 @@ BUDGET = 40_000
 #: And so many in all, beyond which each entry point that is left has only the least.
 TOTAL_BUDGET = 400_000
 LEAST_BUDGET = 4_000
+#: An entry point that has come by no connection for so long is not going to.
+DRY_BUDGET = 6_000
 
 
 class TooMuchError(Exception):
@@ -63,6 +65,8 @@ class Walker:
         self.steps = 0
         self.budget = BUDGET
         self._left = TOTAL_BUDGET
+        #: This entry point has come by a connection.
+        self._saw = False
         self.root = ""
         #: What is opened now outlives what is walked: a module or an object keeps it for whoever comes.
         self.lasting = False
@@ -101,18 +105,20 @@ class Walker:
     def step(self) -> None:
         """Count a piece of work; raises TooMuchError when the entry point has had its share."""
         self.steps += 1
-        if self.steps > self.budget:
+        if self.steps > (self.budget if self._saw else DRY_BUDGET):
             raise TooMuchError
 
     def begin(self) -> None:
         """The next entry point: what the others have taken is not there for it."""
         self._left -= self.steps
         self.steps = 0
+        self._saw = False
         self.budget = max(min(BUDGET, self._left), LEAST_BUDGET)
 
     def see(self, event: Event, state: State) -> State:
         """Keep an event, and remember it as a part of the way that led here."""
         self.events.setdefault(event)
+        self._saw = True
         return state.saw(event)
 
     @contextmanager
