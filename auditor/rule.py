@@ -26,6 +26,7 @@ else:
 
 __all__ = [
     "CLAIM_TRIGGERS",
+    "PARAMETER_TRIGGERS",
     "POLICY_TRIGGERS",
     "POOL_TRIGGERS",
     "ROLE_TRIGGERS",
@@ -52,6 +53,12 @@ SETTING_TRIGGERS = (
     rb"set\s+session\s",
     rb"set\s+[\"{%][^\n]{0,60}(?:=|\bto\b)",
     rb"set\s+[a-z_]\w*\.[\"\w{%]+\s*(?:=|\bto\b)",
+)
+#: What stands in every file that gives SET, of whatever setting, a parameter.
+PARAMETER_TRIGGERS = (
+    rb"set\s+local\s",
+    rb"set\s+session\s",
+    rb"set\s+[\w.\"{}]+\s*(?:=|\bto\b)\s*(?:%|\$1|:\w|\{)",
 )
 #: What stands in every file that takes on another role, or another user's session.
 ROLE_TRIGGERS = (rb"set\s+(?:session\s+)?role", rb"set\s+session\s+authorization", rb"set_config")

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.rule import Finding, Rule, Severity, Timeline
+from auditor.rule import PARAMETER_TRIGGERS, Finding, Rule, Severity, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RULE = Rule(
-    "TA110",
-    "set-with-parameter",
-    Severity.ERROR,
-    triggers=(
-        rb"set\s+local\s",
-        rb"set\s+session\s",
-        rb"set\s+[\w.\"{}]+\s*(?:=|\bto\b)\s*(?:%|\$1|:\w|\{)",
-    ),
-)
+RULE = Rule("TA110", "set-with-parameter", Severity.ERROR, triggers=PARAMETER_TRIGGERS)
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:

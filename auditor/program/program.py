@@ -78,12 +78,10 @@ class Program:
         self.modules: list[ModuleInfo] = []
         self.relevance = Relevance()
         self.sources = Sources()
-        self.telling = Telling(triggers)
+        self.telling = Telling(triggers, lambda name: self.catalogue.is_tenant(name) is not None)
         self._by_file: dict[str, ModuleInfo | None] = {}
         self._by_path: dict[str, ModuleInfo] = {}
         self._sql: dict[str, SqlFile | None] = {}
-        #: Whether any file speaks of autocommit, so that a connection that comes from elsewhere may be in it.
-        self.switches_autocommit = False
         #: Whether any file speaks of autocommit, so that a connection that comes from elsewhere may be in it.
         self.switches_autocommit = False
         self._steps: dict[int, tuple[Statement, tuple[Step, ...]]] = {}

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import gc
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from auditor import drivers
-from auditor.files import Role, SourceFile
+from auditor.drivers.model import Binding
+from auditor.files import Role, SourceFile, read
 from auditor.program.origins import Origin
 from auditor.program.program import Program
 from auditor.search import mentions, search
 from auditor.sql.meaning import Kind, hole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from auditor.config import Config
+    from auditor.drivers.model import Driver
     from auditor.files import Inventory
     from auditor.findings import Place
     from auditor.program.catalogue import Locator
@@ -69,13 +72,17 @@ def read_program(
 def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progress: Progress) -> Program:
     inventory, config = program.inventory, program.config
     files = [file for file in inventory.files if file.role is not Role.TEST or config.include_tests]
-    packages = [package.encode() for driver in drivers.DRIVERS for package in driver.packages]
+    packages = {package.encode(): driver for driver in drivers.DRIVERS for package in driver.packages}
     found = search(files, [*triggers, *packages, _SWITCH], jobs=jobs)
     # A file that cannot be read is found with nothing in it: whoever loads it learns why.
     hits = {file for file, numbers in found.items() if not numbers or min(numbers) < len(triggers)}
     switch = len(triggers) + len(packages)
-    driven = config.default_driver is not None or any(
-        len(triggers) <= number < switch for numbers in found.values() for number in numbers
+    naming = [file for file, numbers in found.items() if any(len(triggers) <= number < switch for number in numbers)]
+    used = {driver.name: driver for file in naming for driver in _imported(file, packages)}
+    default = drivers.by_name(config.default_driver or "")
+    driven = bool(used) or default is not None
+    program.telling.binds_on_server = any(
+        driver.binding is Binding.SERVER for driver in (*used.values(), default) if driver is not None
     )
     program.switches_autocommit = any(switch in numbers for numbers in found.values())
     wanted = [file for file in files if file in hits]
@@ -90,6 +97,15 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
     if driven:
         _load_users(program, [file for file in left if file.language == "python"], jobs)
     return program
+
+
+def _imported(file: SourceFile, packages: Mapping[bytes, Driver]) -> Iterator[Driver]:
+    """The drivers that a file imports, and does not only speak of."""
+    data = read(file)
+    if isinstance(data, bytes):
+        for package, driver in packages.items():
+            if re.search(rb"^[ \t]*(?:from|import)\b[^\n#]*\b%b\b" % package, data, re.MULTILINE):
+                yield driver
 
 
 def _load(program: Program, file: SourceFile) -> None:

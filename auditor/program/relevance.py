@@ -14,9 +14,10 @@ from auditor.program.code import FunctionInfo
 from auditor.program.reach import Reach
 from auditor.program.tree import descend, words_of
 from auditor.python import nodes
+from auditor.rule import PARAMETER_TRIGGERS, POLICY_TRIGGERS, ROLE_TRIGGERS, SETTING_TRIGGERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from auditor.program.code import ModuleInfo
     from auditor.program.tree import Words
@@ -156,17 +157,27 @@ DEPTH = 6
 
 
 class Telling:
-    """The functions that can come to something that a rule looks for, told by the rules' own triggers."""
+    """The functions that can come to something that a rule looks for, told by the rules' own triggers.
 
-    def __init__(self, triggers: Iterable[bytes]) -> None:
+    `is_tenant` tells of a setting's name whether it may hold a tenant. That others are set or read tells nothing, but
+    for a parameter in SET where drivers leave that to the server: see `binds_on_server`.
+    """
+
+    def __init__(self, triggers: Iterable[bytes], is_tenant: Callable[[str], bool]) -> None:
         self.reach = Reach(DEPTH)
-        self._wanted = re.compile("|".join(f"(?:{trigger.decode()})" for trigger in triggers) or r"(?!)")
+        self.binds_on_server = True
+        self._is_tenant = is_tenant
+        triggers = tuple(triggers)
+        self._wanted = _any_of(triggers)
+        self._whatever = _any_of(trigger for trigger in triggers if trigger not in _OF_SETTINGS)
 
     def look_for(self, functions: Iterable[str]) -> None:
         """Look for calls of these SQL functions too, in the modules that are taken in from now on."""
         names = "|".join(re.escape(name) for name in sorted(functions))
         if names:
-            self._wanted = re.compile(rf'{self._wanted.pattern}|\b(?:{names})(?:\s*\(|"$)')
+            calls = rf'\b(?:{names})(?:\s*\(|"$)'
+            self._wanted = re.compile(f"{self._wanted.pattern}|{calls}")
+            self._whatever = re.compile(f"{self._whatever.pattern}|{calls}")
 
     def __contains__(self, function: FunctionInfo) -> bool:
         return function in self.reach
@@ -189,7 +200,37 @@ class Telling:
                 yield from self._constants((*part.body, *part.orelse))
 
     def _tells(self, words: Words) -> bool:
-        return any(self._wanted.search(word) is not None for word in _told(words))
+        return any(self._search(word) for word in _told(words))
+
+    def _search(self, word: str) -> bool:
+        """Whether a trigger stands in a word, once the settings that tell nothing are taken out of it."""
+        if self._wanted.search(word) is None:
+            return False
+        return bool(self._whatever.search(word) or self._wanted.search(_SETTINGS.sub(self._without, word)))
+
+    def _without(self, found: re.Match[str]) -> str:
+        name, value = found["set"] or found["named"] or "", found["value"] or ""
+        matters = name in SESSION_SETTINGS or ("." in name and self._is_tenant(name))
+        bound = value.startswith(("%", "$", ":")) and self.binds_on_server
+        return found[0] if matters or bound else "…"
+
+
+def _any_of(triggers: Iterable[bytes]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{trigger.decode()})" for trigger in triggers) or r"(?!)")
+
+
+#: The triggers that look for settings: those that tell nothing are taken out before these count.
+_OF_SETTINGS = frozenset({*SETTING_TRIGGERS, *PARAMETER_TRIGGERS, *ROLE_TRIGGERS, *POLICY_TRIGGERS})
+
+#: Settings without a dot whose scope matters.
+SESSION_SETTINGS = frozenset({"role", "session_authorization", "search_path"})
+
+#: A setting that is set or read by its name, whatever its value; and what of SET is about transactions.
+_SETTINGS = re.compile(
+    r"\bset\s+(?:local\s+|session\s+)?(?P<set>[a-z_][\w.]*)\s*(?:=|\bto\b)\s*(?P<value>\S?\S?)"
+    r"|\b(?:set_config|current_setting)\s*\(\s*'(?P<named>[a-z_][\w.]*)'"
+    r"|\bset\s+(?:local\s+|session\s+)?(?:characteristics|transaction)\b"
+)
 
 
 #: Words that a piece of a statement begins with, beside those that a whole one does.

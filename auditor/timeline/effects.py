@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from auditor.program.catalogue import UNNAMED
+from auditor.program.relevance import SESSION_SETTINGS
 from auditor.sql.meaning import Change, Kind, SettingChange, Span, Statement, TermKind
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.tokens import holes_in
@@ -31,8 +32,6 @@ DEEPEST = 6
 
 #: Settings that RESET ALL leaves alone.
 _NOT_RESET = frozenset({"role", "session_authorization"})
-#: Settings without a dot whose scope matters here.
-SESSION_SETTINGS = frozenset({"role", "session_authorization", "search_path"})
 
 _DEEDS = {
     StepKind.CLAIM: Deed.CLAIM,
