@@ -50,7 +50,7 @@ class Words:
 
     names: set[str] = field(default_factory=set)  #: of variables and attributes
     keywords: set[str] = field(default_factory=set)  #: of arguments
-    texts: list[nodes.Text] = field(default_factory=list)
+    texts: list[nodes.Text] = field(default_factory=list)  #: but for those that are only told to people
     called: set[str] = field(default_factory=set)  #: names that are called as they are
     imports: list[nodes.Import] = field(default_factory=list)
     compares: list[nodes.Compare] = field(default_factory=list)
@@ -79,6 +79,7 @@ def words_of(body: tuple[nodes.Node, ...]) -> tuple[Words, dict[int, Words]]:
     by_function: dict[int, Words] = {}
     open_: list[Words] = [whole]
     stack: list[object] = [body]
+    told: set[int] = set()
     while stack:
         top = stack.pop()
         kind = type(top)
@@ -96,9 +97,23 @@ def words_of(body: tuple[nodes.Node, ...]) -> tuple[Words, dict[int, Words]]:
         elif isinstance(top, _Enter):
             open_.append(by_function.setdefault(id(top.function), Words()))
         elif (below := _CHILDREN.get(kind)) is not None:
-            _note(top, open_[-1])
+            if _only_tells(top):
+                told.update(id(part) for part in descend(top) if isinstance(part, nodes.Text))
+            if id(top) not in told:
+                _note(top, open_[-1])
             stack.extend(getattr(top, name) for name in below)
     return whole, by_function
+
+
+#: Methods of loggers.
+_LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
+
+
+def _only_tells(node: object) -> bool:
+    """Whether strings in it are told to people, whatever they mention: an error that is raised, a message to a log."""
+    if isinstance(node, nodes.Call):
+        return isinstance(node.function, nodes.Attribute) and node.function.name in _LOGS
+    return isinstance(node, nodes.Raise)
 
 
 class _Enter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.timeline.world import codes, find
+from tests.timeline.world import codes, find, walked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,7 +181,9 @@ def make():
 
 
 def test_a_path_may_be_made_of_nothing(tmp_path: Path) -> None:
-    source = POOL + """
+    source = (
+        POOL
+        + """
 from pathlib import Path
 
 here = Path()
@@ -193,4 +195,75 @@ def work(tenant):
         conn.execute("SELECT set_config('app.tenant', %s, false)", (tenant,))
         conn.execute("SELECT count(*) FROM invoices")
 """
+    )
     assert codes(tmp_path, source) == ["TA101 at worker.py:14"]
+
+
+def test_what_errors_and_messages_mention_begins_no_walk(tmp_path: Path) -> None:
+    source = """
+import psycopg2
+
+connection = psycopg2.connect("")
+
+
+def work(tenant):
+    if not tenant:
+        raise ValueError("FOR UPDATE SKIP LOCKED")
+    log.info("SELECT set_config('app.tenant', %s, false)", tenant)
+    connection.cursor().execute("SELECT count(*) FROM invoices")
+"""
+    assert [root.name for root in walked(tmp_path, {"worker.py": source}).roots if "." in root.name] == []
+
+
+def test_settings_that_hold_no_tenant_begin_no_walk(tmp_path: Path) -> None:
+    source = """
+import psycopg2
+
+connection = psycopg2.connect("")
+
+
+def work(name):
+    with connection.cursor() as cursor:
+        cursor.execute({})
+"""
+    silent = [
+        '"SET application_name TO %s", (name,)',
+        '"SET LOCAL statement_timeout = 5000"',
+        '"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"',
+        "\"SELECT set_config('timezone', %s, false)\", (name,)",
+        "\"SELECT current_setting('archive_mode')\"",
+    ]
+    telling = [
+        '"SET app.tenant TO %s", (name,)',
+        "\"SET LOCAL search_path = 'a'\"",
+        '"SET ROLE other"',
+        '"SELECT set_config(%s, %s, false)", (name, name)',
+        'f"SET {name} TO 1"',
+    ]
+    for number, call in enumerate([*silent, *telling]):
+        timeline = walked(tmp_path / str(number), {"worker.py": source.replace("{}", call, 1)})
+        assert any(root.name == "worker.work" for root in timeline.roots) == (call in telling), call
+
+
+def test_where_the_server_binds_every_parameter_of_set_is_looked_at(tmp_path: Path) -> None:
+    source = """
+import psycopg
+
+connection = psycopg.connect("")
+
+
+def work(name):
+    connection.execute("SET application_name TO %s", (name,))
+"""
+    assert codes(tmp_path, source) == ["TA110 at worker.py:8"]
+
+
+def test_a_driver_that_is_only_spoken_of_makes_no_connections(tmp_path: Path) -> None:
+    source = """
+URL = "postgresql+psycopg://"
+
+
+def work(conn, tenant):
+    conn.execute("SELECT set_config('app.tenant', %s, false)", (tenant,))
+"""
+    assert walked(tmp_path, {"worker.py": source}).roots == ()

@@ -18,19 +18,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from auditor.findings import Finding
+    from auditor.timeline import Timeline
 
 RULES = load_packs([own_pack()])
 
 
-def find(folder: Path, files: dict[str, str]) -> list[Finding]:
-    """All findings in a program of these files, whatever their confidence."""
+def walked(folder: Path, files: dict[str, str]) -> Timeline:
+    """The timeline of a program of these files."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text), encoding="utf-8")
     config = Config(str(folder), min_confidence=Confidence.LOW)
     inventory = find_files([], config, str(folder))
-    return audit(walk(read_program(inventory, triggers(RULES, RULES), config, 1, silent), silent), RULES)
+    return walk(read_program(inventory, triggers(RULES, RULES), config, 1, silent), silent)
+
+
+def find(folder: Path, files: dict[str, str]) -> list[Finding]:
+    """All findings in a program of these files, whatever their confidence."""
+    return audit(walked(folder, files), RULES)
 
 
 def codes(folder: Path, source: str, **more: str) -> list[str]:
