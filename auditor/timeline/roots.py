@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor.findings import Place
 from auditor.python import nodes
 from auditor.timeline.connection import Life, Status
-from auditor.timeline.events import Handover
+from auditor.timeline.events import Handover, JobEnded
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, Trace
 from auditor.timeline.values import Class, Function, Made, Value
@@ -60,7 +60,22 @@ class Roots:
             progress("walking", number, len(functions))
             if function not in self.walker.calls.entered and self._may_tell(function):
                 self._guarded(function.dotted, function.place, lambda function=function: self._function(function))  # type: ignore[misc]
+        if self._claims_idly():
+            for function in functions:
+                if self._is_offered(function):
+                    self._guarded(function.dotted, function.place, lambda function=function: self._function(function))  # type: ignore[misc]
         return self.walked
+
+    def _claims_idly(self) -> bool:
+        """Whether there is a claim with whose jobs nothing is seen to be done: that is left to who uses the program."""
+        ends = [event for event in self.walker.events if isinstance(event, JobEnded)]
+        worked = {claim.place for end in ends if end.worked for claim in end.claims}
+        return any(claim.place not in worked for end in ends for claim in end.claims)
+
+    def _is_offered(self, function: FunctionInfo) -> bool:
+        """Whether it is a context manager for others to use, of which only uses inside the program were walked."""
+        public = function.is_manager and not function.node.name.startswith("_")
+        return public and function in self.walker.calls.entered and self._may_tell(function)
 
     def _load(self, module: ModuleInfo) -> list[tuple[str, State]]:
         names = self.walker.names

@@ -108,3 +108,28 @@ def test_no_work(tmp_path: Path, work: str) -> None:
 )
 def test_work(tmp_path: Path, work: str) -> None:
     assert [code.partition(" ")[0] for code in codes(tmp_path, run_one(work))] == ["TA302"]
+
+
+def test_a_context_manager_is_offered_to_others_though_the_program_has_a_shortcut(tmp_path: Path) -> None:
+    source = """
+from contextlib import contextmanager
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+@contextmanager
+def taken():
+    with pool.connection() as conn:
+        query = "DELETE FROM jobs WHERE id = (SELECT id FROM jobs LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING data"
+        row = conn.execute(query).fetchone()
+        if row:
+            yield row[0]
+
+
+def take():
+    with taken() as data:
+        return data
+"""
+    assert codes(tmp_path / "offered", source) == ["TA302 at worker.py:11"]
+    assert codes(tmp_path / "kept", source.replace("taken", "_taken")) == []
