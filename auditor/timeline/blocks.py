@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from auditor.python import nodes
 from auditor.timeline import failures
+from auditor.timeline.driver_blocks import REFUSED
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge, merge_raises
 from auditor.timeline.values import (
@@ -125,6 +126,12 @@ class Blocks:
         database = self.walker.database.blocks
         states: list[State] = []
         for entered, given, exit_as in database.enter(manager, state, frame, span):
+            if exit_as[0] == REFUSED:
+                # What stands in it is looked at all the same: it is what the aborted transaction keeps from running.
+                body(entered, given, Flow())
+                raised = self.walker.raised("sql", None, span, frame)
+                flow.raises.append((self.walker.failed(state, raised), raised))
+                continue
             states.extend(
                 self._around(
                     entered,

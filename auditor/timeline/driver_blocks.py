@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: How a block is left: what it was, on which connection, and for a borrowed one the pool, for a savepoint its depth.
 ExitAs = tuple[str, Key, Key]
+#: The block is not entered: the server refuses what it begins with.
+REFUSED = "refused"
 
 
 class DriverBlocks:
@@ -60,6 +62,10 @@ class DriverBlocks:
         self, block: Block, connection: ConnectionState, state: State, frame: Frame
     ) -> tuple[State, Value, ExitAs]:
         place = frame.module.place(block.site)
+        if connection.status is Status.ABORTED:
+            # The savepoint is refused: the block is never entered.
+            inside = state.connect(block.key, replace(connection, blocks=connection.blocks + 1))
+            return inside, UNKNOWN, (REFUSED, block.key, 0)
         if connection.status is Status.UNKNOWN:
             # The caller may have begun a transaction: at the end nothing is known of it, as before.
             kind, after = "unknown", change.begin(replace(connection, status=Status.IDLE), place)
@@ -78,7 +84,9 @@ class DriverBlocks:
     ) -> list[State]:
         """Leave a driver's block, by an exception or not."""
         how, key, other = exit_as
-        if how == "nothing" or (how != "borrow" and self.database.state_of(key, state).status is Status.CLOSED):
+        if how in ("nothing", REFUSED) or (
+            how != "borrow" and self.database.state_of(key, state).status is Status.CLOSED
+        ):
             return [state]
         place = frame.module.place(span)
         if how == "pipeline":
@@ -97,7 +105,7 @@ class DriverBlocks:
     def swallows(self, exit_as: ExitAs, state: State, raised: Raised | None) -> bool:
         """Whether an exception that leaves a driver's block goes no further."""
         how, key, _ = exit_as
-        if raised is None or how in ("nothing", "borrow", "connection", "pipeline"):
+        if raised is None or how in ("nothing", REFUSED, "borrow", "connection", "pipeline"):
             return False
         driver = self.database.driver_of(key, state)
         return driver is not None and isinstance(raised.type, External) and raised.type.name in driver.block_rollbacks
