@@ -15,6 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from auditor.findings import Applicability, Confidence, Finding, Fix, Place, Related, Severity
+from auditor.triggers import (
+    CLAIM_TRIGGERS,
+    PARAMETER_TRIGGERS,
+    POLICY_TRIGGERS,
+    POOL_TRIGGERS,
+    ROLE_TRIGGERS,
+    SETTING_TRIGGERS,
+)
 
 if TYPE_CHECKING:
     from auditor.directives import Unused
@@ -44,42 +52,6 @@ __all__ = [
     "Unused",
     "means",
 ]
-
-
-#: What stands in every file that sets a custom setting: set_config(), SET LOCAL, SET app.tenant, f"SET {name} = …".
-SETTING_TRIGGERS = (
-    rb"set_config",
-    rb"set\s+local\s",
-    rb"set\s+session\s",
-    rb"set\s+[\"{%][^\n]{0,60}(?:=|\bto\b)",
-    rb"set\s+[a-z_]\w*\.[\"\w{%]+\s*(?:=|\bto\b)",
-)
-#: What stands in every file that gives SET, of whatever setting, a parameter.
-PARAMETER_TRIGGERS = (
-    rb"set\s+local\s",
-    rb"set\s+session\s",
-    rb"set\s+[\w.\"{}]+\s*(?:=|\bto\b)\s*(?:%|\$1|:\w|\{)",
-)
-#: What stands in every file that takes on another role, or another user's session.
-ROLE_TRIGGERS = (rb"set\s+(?:session\s+)?role", rb"set\s+session\s+authorization", rb"set_config")
-#: What stands in every file that makes a pool with callbacks.
-POOL_TRIGGERS = (rb"connectionpool",)
-#: What stands in every file that claims jobs from a table.
-CLAIM_TRIGGERS = (
-    rb"skip\s+locked",
-    rb"for\s+(?:no\s+key\s+)?update",
-    rb"locked_(?:until|by|at)",
-    rb"lease_?(?:until|expires|token|owner|id)",
-    rb"claimed_(?:by|at|until)",
-)
-#: What stands in every file that writes row security policies, or the functions that they call.
-POLICY_TRIGGERS = (
-    rb"create\s+policy",
-    rb"alter\s+policy",
-    rb"drop\s+policy",
-    rb"row\s+level\s+security",
-    rb"current_setting",
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from auditor.program.code import FunctionInfo
 from auditor.program.reach import Reach
 from auditor.program.tree import descend, words_of
 from auditor.python import nodes
-from auditor.rule import PARAMETER_TRIGGERS, POLICY_TRIGGERS, ROLE_TRIGGERS, SETTING_TRIGGERS
+from auditor.triggers import PARAMETER_TRIGGERS, POLICY_TRIGGERS, ROLE_TRIGGERS, SETTING_TRIGGERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -133,6 +133,7 @@ class Sources:
         ]
         if constants:
             self._modules.add(module)
+        constants.extend(cls.node.name for cls in module.classes() if _mentions(cls.fields, local))
         self._reach.add(module, direct, constants)
 
 
