@@ -101,6 +101,9 @@ class Driver:
     helpers: Mapping[str, Act] = field(default_factory=lambda: MappingProxyType({}))
     #: A statement outside a transaction begins one, unless the connection is in autocommit.
     begins_by_itself: bool = True
+    #: It asks the server whether a transaction is open; else it only remembers what it has sent itself, and begins none
+    #: after a COMMIT in the text of a statement.
+    watches_status: bool = True
     binding: Binding = Binding.SERVER
     #: Executions of one statement after which it is prepared on the server; None: never by itself.
     prepares_after: int | None = None

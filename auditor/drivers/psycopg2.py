@@ -88,6 +88,7 @@ DRIVER = Driver(
         "psycopg2.extras.execute_batch": Act.EXECUTE_MANY,
     },
     begins_by_itself=True,
+    watches_status=False,
     binding=Binding.CLIENT,
     prepares_after=None,
     after_block=AfterBlock.KEEP,

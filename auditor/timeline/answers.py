@@ -153,7 +153,8 @@ class Timeline:
     def ends_at_once(self, ran: Ran, setting: SettingSet) -> bool:
         """Whether a local setting ends with its own statement, which makes no use of it itself."""
         before = ran.before
-        outside = before.status is Status.IDLE and before.autocommit is Autocommit.ON and not before.pipeline
+        alone = before.autocommit is Autocommit.ON or before.misled
+        outside = before.status is Status.IDLE and alone and not before.pipeline
         return setting.where is Where.LOCAL and outside and not ran.tables
 
     def settings_of_unknown_scope(self) -> Iterator[tuple[Ran, SettingSet]]:

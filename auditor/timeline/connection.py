@@ -91,6 +91,8 @@ class ConnectionState:
     #: Deeds of the transaction that was last undone, until something else is done.
     undone: tuple[Mark, ...] = field(default=(), compare=False)
     pipeline: bool = False
+    #: The driver takes a transaction to be open that the text of a statement has ended, and begins no other.
+    misled: bool = False
     #: The last statement claimed a job: what is fetched next is that job, or nothing.
     fetches_claim: bool = False
     #: The tables that were read or written as some tenant since it was opened or borrowed.

@@ -338,7 +338,7 @@ class Database:
         else:
             after = change.rollback(before, place)
             job = state.job.with_undone(after.undone)
-        state = state.connect(key, after).with_job(job)
+        state = state.connect(key, replace(after, misled=False)).with_job(job)
         if not before.in_transaction and before.status is not Status.UNKNOWN:
             return state
         return self.walker.see(Ended(place, key, how, by, before, after, frame.symbol), state)
@@ -391,7 +391,8 @@ class Database:
         key = _key_of(receiver)
         connection = self.state_of(key, call.state)
         driver = drivers.by_name(connection.driver)
-        if connection.in_transaction and driver is not None and driver.autocommit_switch_raises:
+        open_for_driver = connection.in_transaction or connection.misled
+        if open_for_driver and driver is not None and driver.autocommit_switch_raises:
             return self._refused(driver, call)
         value = _switch(call.argument(0, "value", "autocommit"))
         switched = replace(connection, autocommit=value, switched_at=call.place)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.drivers.model import AfterBlock
 from auditor.timeline import connection as change
-from auditor.timeline.connection import Autocommit, ConnectionState, Status
+from auditor.timeline.connection import ConnectionState, Status
 from auditor.timeline.events import END_OF_BLOCK, Began, Ended
 from auditor.timeline.values import UNKNOWN, Block, Connection, Cursor, External, Key, Pool, Raised, Value
 
@@ -53,9 +53,9 @@ class DriverBlocks:
     def _enter_connection(self, key: Key, state: State) -> State:
         connection = self.database.state_of(key, state)
         driver = drivers.by_name(connection.driver)
-        if driver is not None and driver.block_begins and connection.autocommit is Autocommit.ON:
+        if driver is not None and driver.block_begins:
             # Until the block ends its statements share a transaction, which the first of them begins.
-            return state.connect(key, replace(connection, autocommit=Autocommit.OFF, blocks=connection.blocks + 1))
+            return state.connect(key, replace(connection, blocks=connection.blocks + 1))
         return state
 
     def _enter_transaction(
@@ -116,8 +116,8 @@ class DriverBlocks:
         if connection.in_transaction or connection.status is Status.UNKNOWN:
             state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
         connection = self.database.state_of(key, state)
-        if driver is not None and driver.block_begins and connection.blocks:
-            connection = replace(connection, autocommit=Autocommit.ON, blocks=connection.blocks - 1)
+        if driver is not None and driver.block_begins:
+            connection = replace(connection, blocks=max(connection.blocks - 1, 0), misled=False)
         if driver is not None and driver.after_block is AfterBlock.CLOSE and connection.pool is None:
             return self.database.closed(key, state)
         return state.connect(key, connection)

@@ -20,6 +20,7 @@ from auditor.timeline.state import State, merge
 from auditor.timeline.values import NONE, Items, Key, Literal, Mapping, Text, Value, from_row
 
 if TYPE_CHECKING:
+    from auditor.drivers.model import Driver
     from auditor.findings import Place
     from auditor.timeline.database import Database
     from auditor.timeline.invocation import Invocation
@@ -60,13 +61,14 @@ class Statements:
                 self._define(run, statement)
             return [state]
         together = len(statements) > 1 and not _has_parameters(parameters)
+        alone = together and connection.status is Status.IDLE and _autocommit(driver, connection) is Autocommit.ON
         states = [state]
-        if together and connection.status is Status.IDLE and connection.autocommit is Autocommit.ON:
+        if alone:
             # Several statements in one message share a transaction, though none was begun.
             states = [state.connect(key, change.begin(connection, call.place))]
         for statement in statements or (_UNREAD,):
             states = merge([after for before in states for after in self._one(run, statement, before)])
-        if together and connection.status is Status.IDLE and connection.autocommit is Autocommit.ON:
+        if alone:
             states = [
                 self.database.end(key, after, "commit", "the end of the message", call.place, call.frame)
                 for after in states
@@ -81,11 +83,13 @@ class Statements:
         if connection.status is Status.CLOSED:
             return [state]
         driver = drivers.by_name(connection.driver)
-        begins = driver is not None and driver.begins_by_itself and connection.autocommit is not Autocommit.ON
-        if begins and connection.autocommit is Autocommit.UNKNOWN and connection.status is Status.IDLE:
+        autocommit = _autocommit(driver, connection)
+        begins = driver is not None and driver.begins_by_itself and autocommit is not Autocommit.ON
+        begins = begins and not connection.misled
+        if begins and autocommit is Autocommit.UNKNOWN and connection.status is Status.IDLE:
             # Whether this begins a transaction is not known.
             connection = replace(connection, status=Status.UNKNOWN)
-        elif begins and connection.status in (Status.IDLE, Status.UNKNOWN) and connection.autocommit is Autocommit.OFF:
+        elif begins and connection.status in (Status.IDLE, Status.UNKNOWN) and autocommit is Autocommit.OFF:
             connection = change.begin(replace(connection, status=Status.IDLE), place)
         before = connection
         self._define(run, statement)
@@ -105,6 +109,8 @@ class Statements:
             begun = work and before.in_transaction and before.pending
             tried = before.marked(Mark(Deed.WORK, place)) if begun else before
             self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
+        if begins and driver is not None and not driver.watches_status and after.status is Status.IDLE:
+            after = replace(after, misled=True)
         after = self._marked(run, statement, before, after, done.marks, work, place)
         state = self._told(run, state, before, statement, place, settings)
         state = self._job_of(state, before, after, done.marks, work)
@@ -328,6 +334,12 @@ class _Run:
         self.bindings = Bindings(text, parameters)
         self.bound_on_server = bound_on_server
         self.call = call
+
+
+def _autocommit(driver: Driver | None, connection: ConnectionState) -> Autocommit:
+    """Whether a statement runs in autocommit: in the block of a driver that begins transactions there, never."""
+    inside = driver is not None and driver.block_begins and connection.blocks > 0
+    return Autocommit.OFF if inside else connection.autocommit
 
 
 def _has_parameters(parameters: Value) -> bool:

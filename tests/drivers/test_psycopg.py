@@ -108,6 +108,22 @@ def test_transaction_inside_a_transaction_is_a_savepoint(conn: psycopg.Connectio
     assert conn.info.transaction_status is OPEN
 
 
+def test_transaction_is_not_entered_while_a_transaction_is_aborted(conn: psycopg.Connection[Any]) -> None:
+    with pytest.raises(errors.DivisionByZero):
+        conn.execute("SELECT 1 / 0")
+    with pytest.raises(errors.InFailedSqlTransaction), conn.transaction():
+        pytest.fail("the block was entered")
+    assert conn.info.transaction_status is ABORTED
+    conn.rollback()
+
+
+def test_a_commit_in_text_is_noticed(conn: psycopg.Connection[Any]) -> None:
+    assert DRIVER.watches_status
+    conn.execute("COMMIT")
+    conn.execute("SELECT 1")
+    assert conn.info.transaction_status is OPEN
+
+
 def test_transaction_leaves_idle_what_it_began(conn: psycopg.Connection[Any]) -> None:
     with conn.transaction():
         conn.execute("SELECT 1")

@@ -102,6 +102,32 @@ def test_a_block_begins_a_transaction_even_in_autocommit(conn: Any) -> None:
     assert tenant(conn) == ""
 
 
+def test_autocommit_that_is_switched_in_a_block_begins_after_it(conn: Any) -> None:
+    with conn:
+        conn.autocommit = True
+        ask(conn, LOCAL)
+        assert tenant(conn) == "1"
+    ask(conn, LOCAL)
+    assert tenant(conn) == ""
+
+
+def test_after_a_commit_in_text_no_transaction_is_begun_until_commit_is_called(pool: Any) -> None:
+    assert not DRIVER.watches_status
+    conn = pool.getconn()
+    ask(conn, "COMMIT")
+    ask(conn, "SELECT 1")
+    assert conn.get_transaction_status() == IDLE
+    with pytest.raises(psycopg2.ProgrammingError):
+        conn.autocommit = True
+    pool.putconn(conn)
+    conn = pool.getconn()
+    ask(conn, "SELECT 1")
+    assert conn.get_transaction_status() == IDLE
+    conn.commit()
+    ask(conn, "SELECT 1")
+    assert conn.get_transaction_status() == OPEN
+
+
 def test_switching_autocommit_in_a_transaction_raises(conn: Any) -> None:
     assert DRIVER.autocommit_switch_raises
     ask(conn, "SELECT 1")
