@@ -108,7 +108,7 @@ class Driver:
     #: Executions of one statement after which it is prepared on the server; None: never by itself.
     prepares_after: int | None = None
     after_block: AfterBlock = AfterBlock.CLOSE
-    #: `with connection:` begins a transaction even in autocommit.
+    #: `with connection:` begins a transaction even in autocommit, and cannot stand in another one.
     block_begins: bool = False
     #: commit() and rollback() raise inside a transaction() block.
     block_forbids_commit: bool = False

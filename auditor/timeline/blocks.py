@@ -127,7 +127,7 @@ class Blocks:
         states: list[State] = []
         for entered, given, exit_as in database.enter(manager, state, frame, span):
             if exit_as[0] == REFUSED:
-                # What stands in it is looked at all the same: it is what the aborted transaction keeps from running.
+                # What stands in it is looked at all the same: it is what is kept from running.
                 body(entered, given, Flow())
                 raised = self.walker.raised("sql", None, span, frame)
                 flow.raises.append((self.walker.failed(state, raised), raised))

@@ -254,7 +254,12 @@ class Database:
     def call(self, receiver: Value, name: str, call: Invocation) -> Results:
         """A method of a connection, cursor or pool."""
         act = self._act_of(receiver, name, call.state)
-        return self._acts[act](receiver, call) if act is not None else [(call.state, UNKNOWN)]
+        if act is not None:
+            return self._acts[act](receiver, call)
+        if isinstance(receiver, Connection) and name == "cursor":
+            # Of a connection that is gone: nothing runs on it, and nothing else is meant by it.
+            return [(call.state, Cursor(receiver.key))]
+        return [(call.state, UNKNOWN)]
 
     def _act_of(self, receiver: Value, name: str, state: State) -> Act | None:
         if isinstance(receiver, Pool):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: How a block is left: what it was, on which connection, and for a borrowed one the pool, for a savepoint its depth.
 ExitAs = tuple[str, Key, Key]
-#: The block is not entered: the server refuses what it begins with.
+#: The block is not entered: the server refuses what it begins with, or the driver a block in a block.
 REFUSED = "refused"
 
 
@@ -37,7 +37,7 @@ class DriverBlocks:
         if isinstance(manager, (Cursor, Pool)):
             return [(state, manager, ("nothing", 0, 0))]
         if isinstance(manager, Connection):
-            return [(self._enter_connection(manager.key, state), manager, ("connection", manager.key, 0))]
+            return [self._enter_connection(manager, state)]
         assert isinstance(manager, Block)
         if manager.kind == "borrow":
             return [
@@ -50,13 +50,14 @@ class DriverBlocks:
             return [(piped, UNKNOWN, ("pipeline", manager.key, 0))]
         return [self._enter_transaction(manager, connection, state, frame)]
 
-    def _enter_connection(self, key: Key, state: State) -> State:
-        connection = self.database.state_of(key, state)
+    def _enter_connection(self, manager: Connection, state: State) -> tuple[State, Value, ExitAs]:
+        connection = self.database.state_of(manager.key, state)
         driver = drivers.by_name(connection.driver)
-        if driver is not None and driver.block_begins:
-            # Until the block ends its statements share a transaction, which the first of them begins.
-            return state.connect(key, replace(connection, blocks=connection.blocks + 1))
-        return state
+        if driver is None or not driver.block_begins:
+            return state, manager, ("connection", manager.key, 0)
+        # Until the block ends its statements share a transaction, which the first of them begins.
+        inside = state.connect(manager.key, replace(connection, blocks=connection.blocks + 1))
+        return inside, manager, (REFUSED if connection.blocks else "connection", manager.key, 0)
 
     def _enter_transaction(
         self, block: Block, connection: ConnectionState, state: State, frame: Frame

@@ -102,6 +102,14 @@ def test_a_block_begins_a_transaction_even_in_autocommit(conn: Any) -> None:
     assert tenant(conn) == ""
 
 
+def test_a_block_in_a_block_is_refused(conn: Any) -> None:
+    with conn:
+        ask(conn, "SELECT 1")
+        with pytest.raises(psycopg2.ProgrammingError), conn:
+            pytest.fail("the block was entered")
+        assert conn.get_transaction_status() == OPEN
+
+
 def test_autocommit_that_is_switched_in_a_block_begins_after_it(conn: Any) -> None:
     with conn:
         conn.autocommit = True
