@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.program.code import FunctionInfo
-from auditor.program.tree import words_of
+from auditor.program.tree import descend, words_of
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class Constant(NamedTuple):
 class Reach:
     """Functions that matter by themselves, and those that use their names, directly or through so many others.
 
-    With `objects` a constant also matters that is made by what does, and a method whose class is derived from it.
+    With `objects` a constant also matters that is made by what does, a method whose class is derived from it, and a
+    function that is given it.
     """
 
     def __init__(self, depth: int | None = None, objects: bool = False) -> None:
@@ -75,9 +76,16 @@ class Reach:
     def _using(self, module: ModuleInfo) -> Iterator[tuple[FunctionInfo | Constant, Iterable[str]]]:
         """What may come to matter in a module, with the names that it uses."""
         for function in module.functions():
-            inherited = function.owner.base_names if self._objects and function.owner is not None else frozenset()
-            yield function, function.words.names | inherited
+            names = function.words.names
+            if self._objects:
+                given = {part.id for part in descend(function.node.parameters) if isinstance(part, nodes.Name)}
+                inherited = function.owner.base_names if function.owner is not None else frozenset()
+                names = names | given | inherited
+            yield function, names
         if self._objects:
+            for cls in module.classes():
+                if cls.fields:
+                    yield Constant(module, cls.node.name), words_of(cls.fields)[0].names
             for name, bound in module.bound.items():
                 for part in bound:
                     if isinstance(part, nodes.Assign) and isinstance(part.value, (nodes.Call, nodes.Await)):

@@ -235,6 +235,9 @@ class Objects:
             value = Class(cls.module.class_(member, f"{cls.qualname}.{member.name}"))
         elif isinstance(member, nodes.Assign) and member.value is not None:
             value = self._class_assignment(cls, member, frame)
+        elif isinstance(member, nodes.Assign) and member.annotation is not None:
+            typed = self.typed(member.annotation, frame, self.walker.keys.of("field", cls, member.span))
+            value = typed if typed != UNKNOWN else None
         self._class_values[mark] = value
         return value
 

@@ -167,6 +167,20 @@ count = repository("")
 def report():
     return [count(tenant) for tenant in ("1", "2")]
 """
+FIELDS = f"""
+from typing import NamedTuple, TypeAlias
+from psycopg_pool import ConnectionPool
+
+Pool: TypeAlias = ConnectionPool
+
+class Resources(NamedTuple):
+    pool: Pool
+
+def count(given: Resources, tenant):
+    with given.pool.connection() as conn:
+        {SET}
+        {WORK}
+"""
 SHAPES = {
     "a property": A_PROPERTY,
     "a base class": A_BASE_CLASS,
@@ -178,6 +192,7 @@ SHAPES = {
     "a cached connection": A_CACHED_CONNECTION,
     "entered by hand": ENTERED_BY_HAND,
     "a factory": A_FACTORY,
+    "fields and an alias": FIELDS,
 }
 
 
