@@ -134,7 +134,6 @@ class Sources:
         if constants:
             self._modules.add(module)
         constants.extend(cls.node.name for cls in module.classes() if _mentions(cls.fields, local))
-        constants.extend(cls.node.name for cls in module.classes() if _mentions(cls.fields, local))
         self._reach.add(module, direct, constants)
 
 
