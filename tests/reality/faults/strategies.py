@@ -1,0 +1,214 @@
+"""Generates worker programs: what people write, in any order and nesting that Python takes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+from tests.reality.faults.programs import (
+    Aside,
+    Body,
+    Borrow,
+    Compound,
+    Dialect,
+    Helper,
+    Job,
+    Line,
+    Managed,
+    Move,
+    Probe,
+    Program,
+)
+
+_SETTINGS = (
+    "{run}(\"SELECT set_config('app.tenant', '1', true)\")",
+    "{run}(\"SELECT set_config('app.tenant', '2', false)\")",
+    '{run}("SELECT set_config(\'app.tenant\', %s, true)", ("3",))',
+    "{run}(\"SELECT set_config('app.tenant', %s, false)\", (TENANT,))",
+    "{cursor}(\"SELECT set_config('app.tenant', %(who)s, %(here)s)\", {'who': '4', 'here': True})",
+    "{run}(\"SET LOCAL app.tenant = '5'\")",
+    "{run}(\"SET app.tenant TO '6'\")",
+    "{run}(\"SET SESSION app.tenant = '8'\")",
+    "{run}(f\"SET LOCAL app.tenant = '{TENANT}'\")",
+)
+_CLEANUPS = (
+    '{run}("RESET app.tenant")',
+    '{run}("RESET ALL")',
+    "{run}(\"SELECT set_config('app.tenant', '', false)\")",
+    "{run}(\"SELECT set_config('app.tenant', '', true)\")",
+    "{run}(\"SET LOCAL app.tenant = ''\")",
+    '{run}("SET app.tenant TO DEFAULT")',
+)
+_QUERIES = ('{run}("SELECT 1")', '{run}("SELECT 1 / 0")', "touch(conn)")
+_ENDS = ("{await}conn.commit()", "{await}conn.rollback()")
+_SWITCHES = (
+    "{await}conn.set_autocommit(True)",
+    "{await}conn.set_autocommit(False)",
+    "conn.autocommit = True",
+    "conn.autocommit = False",
+)
+#: Transactions in the text of statements: not inside conn.transaction(), which would lose count.
+_TEXTS = (
+    '{run}("BEGIN")',
+    '{run}("COMMIT")',
+    '{run}("ROLLBACK")',
+    '{run}("SAVEPOINT a")',
+    '{run}("ROLLBACK TO SAVEPOINT a")',
+    '{run}("RELEASE SAVEPOINT a")',
+)
+_RAISES = ("raise ValueError", "raise psycopg.Rollback", "raise KeyError('x')")
+_HANDLERS = (
+    "except Exception:",
+    "except psycopg.Error:",
+    "except ValueError:",
+    "except (KeyError, psycopg.DatabaseError):",
+    "except:",
+)
+
+
+#: Blocks of transactions, those of psycopg2 second.
+_BLOCKS = (
+    ("{async}with conn.transaction():",) * 4 + ("{async}with conn.transaction(force_rollback=True):",),
+    ("with conn:",),
+)
+
+
+class Where(NamedTuple):
+    """Where a body stands, which decides what may stand in it."""
+
+    depth: int
+    #: Inside a transaction() block.
+    block: bool = False
+    loop: bool = False
+    handler: bool = False
+    #: It must not be left other than by its end or an exception.
+    generator: bool = False
+    #: The dialect is psycopg2's.
+    old: bool = False
+
+    def deeper(self, **changes: bool) -> Where:
+        return self._replace(depth=self.depth - 1, **changes)
+
+
+def _lines(where: Where) -> st.SearchStrategy[Move]:
+    lines = [*_SETTINGS, *_CLEANUPS, *_QUERIES * 2, *_ENDS * 2, *_SWITCHES, *_RAISES]
+    if where.old:
+        lines = [line for line in lines if "psycopg.Rollback" not in line]
+    if not where.block:
+        lines += _TEXTS
+    if where.loop:
+        lines += ["break", "continue"]
+    if where.handler:
+        lines += ["raise"] * 3
+    if not where.generator:
+        lines.append("return")
+    return st.sampled_from(lines).map(Line)
+
+
+@cache
+def bodies(where: Where) -> st.SearchStrategy[Body]:
+    """What stands in a function, a block or a clause."""
+    moves: st.SearchStrategy[Move] = _lines(where)
+    probes: st.SearchStrategy[Move] = st.just(Probe())
+    options = [moves, probes, st.sampled_from(_SETTINGS).map(Line)]
+    if where.depth > 0:
+        options += [_compounds(where), _calls(where)]
+    return st.lists(st.one_of(options), min_size=1, max_size=4).map(tuple)
+
+
+def _compounds(where: Where) -> st.SearchStrategy[Move]:
+    inner = where.deeper()
+    plain = bodies(inner)
+    handler = bodies(inner._replace(handler=True))
+    loop = bodies(inner._replace(loop=True))
+
+    def clauses(*headers: str, of: tuple[st.SearchStrategy[Body], ...]) -> st.SearchStrategy[Move]:
+        return st.tuples(*of).map(lambda made: Compound(tuple(zip(headers, made, strict=True))))
+
+    block = bodies(inner._replace(block=True))
+    transactions = st.sampled_from(_BLOCKS[where.old])
+    return st.one_of(
+        st.tuples(transactions, block).map(lambda pair: Compound((pair,))),
+        st.tuples(transactions, block).map(lambda pair: Compound((pair,))),
+        st.tuples(plain, st.sampled_from(_HANDLERS), handler).map(
+            lambda made: Compound((("try:", made[0]), (made[1], made[2])))
+        ),
+        clauses("try:", "finally:", of=(plain, plain)),
+        clauses("try:", "except Exception:", "else:", "finally:", of=(plain, handler, plain, plain)),
+        clauses("if flag():", of=(plain,)),
+        clauses("if flag():", "else:", of=(plain, plain)),
+        st.tuples(st.sampled_from(["for _ in range(2):", 'for who in ("1", "2"):']), loop).map(
+            lambda pair: Compound((pair,))
+        ),
+        clauses("with suppress(Exception):", of=(plain,)),
+        clauses("with suppress(ValueError, psycopg.Error):", of=(plain,)),
+    )
+
+
+def _calls(where: Where) -> st.SearchStrategy[Move]:
+    alone = where.deeper(loop=False, handler=False)
+    own = Where(where.depth - 1, old=where.old)
+    generators = _generators(alone._replace(generator=True))
+    within = bodies(where.deeper(generator=True, loop=False, block=True))
+    return st.one_of(
+        bodies(alone).map(Helper),
+        st.builds(Aside, st.sampled_from(["", ", autocommit=True"]), bodies(own)),
+        st.builds(Managed, generators, within),
+    )
+
+
+def _generators(where: Where) -> st.SearchStrategy[Body]:
+    """Generators that are used as context managers."""
+    short = bodies(Where(0, block=True, generator=True, old=where.old))
+    handed = Line("yield conn")
+
+    def made(parts: tuple[str, Body, Body]) -> Body:
+        kind, before, after = parts
+        if kind == "finally":
+            return (*before, Compound((("try:", (handed,)), ("finally:", after))))
+        if kind == "except":
+            return (*before, Compound((("try:", (handed,)), ("except Exception:", (*after, Line("raise"))))))
+        if kind == "swallow":
+            return (*before, Compound((("try:", (handed,)), ("except Exception:", after))))
+        if kind == "transaction":
+            return (Compound(((_BLOCKS[where.old][0], (*before, handed)),)), *after)
+        return (*before, handed, *after)
+
+    kinds = st.sampled_from(["plain", "finally", "finally", "except", "swallow", "transaction", "transaction"])
+    return st.tuples(kinds, short, short).map(made)
+
+
+def _resets() -> st.SearchStrategy[Body | None]:
+    clears = st.sampled_from(_CLEANUPS).map(Line)
+    endings = st.sampled_from([*_ENDS, "", ""])
+    made = st.tuples(clears, endings).map(lambda pair: (pair[0], *([Line(pair[1])] if pair[1] else [])))
+    switched: st.SearchStrategy[Body] = clears.map(
+        lambda line: (Line("conn.autocommit = True"), line, Line("conn.autocommit = False"))
+    )
+    return st.one_of(st.none(), st.none(), made, switched)
+
+
+def _configures() -> st.SearchStrategy[Body | None]:
+    done: Body = (Line(_SETTINGS[1]), Line("{await}conn.commit()"))
+    return st.sampled_from([None, None, None, done, (Line("conn.autocommit = True"),)])
+
+
+def programs(dialect: Dialect, depth: int = 2) -> st.SearchStrategy[Program]:
+    """Programs of one to three jobs in a row on one pool of one connection."""
+    jobs = st.builds(
+        Job,
+        st.sampled_from([Borrow.BLOCK, Borrow.BLOCK, Borrow.GETCONN, Borrow.CONNECT]),
+        bodies(Where(depth, old=dialect is Dialect.PSYCOPG2)),
+        st.sampled_from(["", "except", "except", "suppress"]),
+    )
+    return st.builds(
+        Program,
+        st.lists(jobs, min_size=1, max_size=3).map(tuple),
+        st.just(dialect),
+        st.booleans(),
+        _resets(),
+        _configures(),
+        st.booleans(),
+    )

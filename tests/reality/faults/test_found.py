@@ -1,0 +1,81 @@
+"""Programs in which the audit was once wrong, as small as they can be made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.reality.faults.comparison import Tally, compare
+from tests.reality.faults.programs import Body, Borrow, Compound, Dialect, Job, Line, Probe, Program
+
+if TYPE_CHECKING:
+    from auditor.lab.server import OwnServer
+
+LOCAL = Line("{run}(\"SELECT set_config('app.tenant', '1', true)\")")
+SESSION = Line("{run}(\"SELECT set_config('app.tenant', '1', false)\")")
+
+
+def block(*body: Line | Probe | Compound) -> Compound:
+    return Compound((("{async}with conn.transaction():", body),))
+
+
+FOUND: dict[str, Body] = {
+    "a Rollback leaves its block and goes no further": (block(LOCAL, Line("raise psycopg.Rollback")), Probe()),
+    "a Rollback in a savepoint leaves the transaction open": (
+        LOCAL,
+        block(SESSION, Line("raise psycopg.Rollback()")),
+        Probe(),
+    ),
+    "a transaction block is not entered while the transaction is aborted": (
+        Compound(
+            (
+                ("try:", (SESSION, Line('{run}("SELECT 1 / 0")'))),
+                ("except Exception:", (Compound((("with suppress(Exception):", (block(LOCAL, Probe()),)),)), Probe())),
+            )
+        ),
+        Probe(),
+    ),
+}
+
+
+FOUND_2: dict[str, Body] = {
+    "autocommit that is switched on in a block is so after it": (
+        Compound((("with conn:", (Line("conn.autocommit = True"), LOCAL, Probe())),)),
+        LOCAL,
+        Probe(),
+    ),
+    "a block in a block is refused": (
+        Compound((("with suppress(psycopg.Error), conn:", (LOCAL, Compound((("with conn:", (Probe(),)),)))),)),
+        Probe(),
+    ),
+    "after a COMMIT in text no transaction is begun": (SESSION, Line('{run}("COMMIT")'), LOCAL, Probe()),
+    "until commit() is called": (Line('{run}("ROLLBACK")'), Probe(), Line("conn.commit()"), LOCAL, Probe()),
+    "and autocommit cannot be switched": (
+        Line('{run}("COMMIT")'),
+        Compound((("with suppress(psycopg.Error):", (Line("conn.autocommit = True"), Probe())),)),
+        Line("conn.rollback()"),
+        Line("conn.autocommit = True"),
+        Probe(),
+    ),
+}
+
+
+@pytest.mark.parametrize("body", FOUND.values(), ids=FOUND.keys())
+@pytest.mark.parametrize("autocommit", [False, True], ids=["", "autocommit"])
+def test_the_audit_agrees_with_the_server(postgres: OwnServer, body: Body, autocommit: bool) -> None:
+    agree(Program((Job(Borrow.BLOCK, body),), autocommit=autocommit), postgres.dsn)
+
+
+@pytest.mark.parametrize("body", FOUND_2.values(), ids=FOUND_2.keys())
+@pytest.mark.parametrize("borrow", [Borrow.GETCONN, Borrow.CONNECT])
+def test_the_audit_agrees_with_the_server_under_psycopg2(postgres: OwnServer, body: Body, borrow: Borrow) -> None:
+    jobs = (Job(borrow, body), Job(borrow, (LOCAL, Probe())))
+    agree(Program(jobs, Dialect.PSYCOPG2), postgres.dsn)
+
+
+def agree(program: Program, dsn: str) -> None:
+    tally = Tally()
+    compare(program, dsn, tally)
+    assert tally.probes
+    assert not tally.unknown
