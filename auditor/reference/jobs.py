@@ -156,13 +156,15 @@ KEEPALIVES: dict[str, Any] = {
 
 ROLES = """
     SELECT rolname, rolsuper, rolbypassrls,
-           ARRAY(SELECT oid::regclass::text FROM pg_class
-                  WHERE (relrowsecurity OR oid = to_regclass('app.jobs')) AND pg_has_role(role.oid, relowner, 'MEMBER'))
-      FROM pg_roles AS role WHERE rolname IN (current_user, 'app_tenant') ORDER BY rolname = 'app_tenant'
+           ARRAY(SELECT relname::text FROM pg_class
+                  WHERE (relrowsecurity OR relname = 'jobs' AND relnamespace = app.oid)
+                    AND pg_has_role(role.oid, relowner, 'MEMBER') ORDER BY 1)
+      FROM pg_roles AS role LEFT JOIN pg_namespace AS app ON nspname = 'app'
+     WHERE rolname IN (current_user, 'app_tenant') ORDER BY rolname <> 'app_tenant'
 """
-
 RIGHTS = """
-    SELECT to_regclass('app.jobs'),
+    SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace AS app ON app.oid = relnamespace
+                    WHERE nspname = 'app' AND relname = 'jobs'),
            (SELECT pg_has_role(current_user, oid, 'USAGE') FROM pg_roles WHERE rolname = 'app_tenant')
 """
 LOG_IN = "let the worker log in as app_worker of schema.sql, or a role of its own like it"
@@ -308,11 +310,9 @@ def probe(conn: psycopg.Connection[Any]) -> None:
             tables = ", ".join(owned)
             raise RefusedError(f"{role} owns {tables}, or may become who does, and could undo its rules: {LOG_IN}")
     user = conn.info.user
-    jobs, inherits = conn.execute(RIGHTS).fetchone() or (None, None)
-    if jobs is None:
-        raise RefusedError(f"there is no app.jobs here that {user} may use: run schema.sql in this database")
-    if inherits is None:
-        raise RefusedError("there is no role app_tenant: run schema.sql in this database")
+    found, inherits = conn.execute(RIGHTS).fetchone() or (False, None)
+    if not found or inherits is None:
+        raise RefusedError("there is no app.jobs, or no role app_tenant: run schema.sql in this database")
     if inherits:
         raise RefusedError(
             f"{user} has the rights of app_tenant without taking its role: "

@@ -415,7 +415,7 @@ class Worker:
                             self._mail.put(None)
             except psycopg.Error as error:
                 logger.warning("%s cannot listen, and polls: %s", self.name, error)
-                pause = random.uniform(0, 10)
+                pause = random.uniform(0, 3)
 
     # Small parts
 

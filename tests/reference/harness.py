@@ -95,9 +95,9 @@ class Queue:
         with psycopg.connect(self.worker_dsn, autocommit=True) as conn:
             return len(conn.execute(REAP, {"base": 0, "cap": 0}).fetchall())
 
-    def until(self, condition: str, *words: object) -> None:
+    def until(self, condition: str, *words: object, patience: float = PATIENCE) -> None:
         """Wait until a query says true."""
-        eventually(lambda: self.one(condition, *words) is True, condition)
+        eventually(lambda: self.one(condition, *words) is True, condition, patience)
 
     def until_ended(self, *jobs: int) -> None:
         self.until("SELECT bool_and(status IN ('done', 'dead')) FROM app.jobs WHERE id = ANY (%s)", list(jobs))
@@ -132,10 +132,10 @@ class Queue:
         self.admin.close()
 
 
-def eventually(what: Callable[[], bool], told: str = "it") -> None:
-    deadline = time.monotonic() + PATIENCE
+def eventually(what: Callable[[], bool], told: str = "it", patience: float = PATIENCE) -> None:
+    deadline = time.monotonic() + patience
     while not what():
-        assert time.monotonic() < deadline, f"{told}: not within {PATIENCE} seconds"
+        assert time.monotonic() < deadline, f"{told}: not within {patience} seconds"
         time.sleep(0.01)
 
 
@@ -234,7 +234,7 @@ def note(handlers: Handlers) -> list[int]:
     """A handler of the kind `note`, which does nothing: the jobs that it has run."""
     ran: list[int] = []
 
-    @handlers.on("note", dict)
+    @handlers.on("note", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         ran.append(job.id)
 

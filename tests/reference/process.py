@@ -65,13 +65,13 @@ def take_steps(job: Job[Step]) -> None:
     reach("after the last transaction")
 
 
-@handlers.on("effect", dict)
+@handlers.on("effect", dict[str, Any])
 def have_effect(job: Job[dict[str, Any]]) -> None:
     with job.finish() as conn:
         conn.execute("INSERT INTO app.invoices (number) VALUES (%s)", (f"{job.id}",))
 
 
-@handlers.on("sleep", dict)
+@handlers.on("sleep", dict[str, Any])
 def sleep(job: Job[dict[str, Any]]) -> None:
     with job.finish() as conn:
         conn.execute("INSERT INTO app.invoices (number) VALUES (%s)", (f"{job.id}",))
@@ -79,7 +79,7 @@ def sleep(job: Job[dict[str, Any]]) -> None:
         conn.execute("SELECT pg_sleep(600)")
 
 
-@handlers.on("gate", dict)
+@handlers.on("gate", dict[str, Any])
 def wait_for_lock(job: Job[dict[str, Any]]) -> None:
     """Ends when the test lets go of an advisory lock."""
     with job.finish() as conn:
@@ -127,10 +127,9 @@ def describe_or_end(error: BaseException, job: Any) -> str:
 
 def main(dsn: str, mode: str, options: dict[str, Any], told: Connection) -> None:
     """What runs in the process."""
-    global _mode, _told  # noqa: PLW0603
+    global _mode, _told
     _mode, _told = mode, told
-    module.describe = describe_or_end
-    module.Job = Ending  # type: ignore[misc]
+    vars(module).update(describe=describe_or_end, Job=Ending)
     worker = Told(dsn, handlers, Options(**options))
     tell("started")
     sys.exit(worker.run())

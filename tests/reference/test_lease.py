@@ -36,7 +36,7 @@ def late_and_next(queue: Queue, handlers: Handlers, gate: Gate) -> list[str]:
 def test_a_late_finish_is_refused_and_its_writes_are_not_there(queue: Queue) -> None:
     handlers, gate = Handlers(), Gate()
 
-    @handlers.on("late", dict)
+    @handlers.on("late", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         with job.finish() as conn:
             conn.execute(INSERT, (f"attempt {job.attempt}",))
@@ -51,7 +51,7 @@ def test_a_late_transaction_before_the_last_is_refused_too(queue: Queue) -> None
     handlers, gate = Handlers(), Gate()
     refused: list[LeaseLostError] = []
 
-    @handlers.on("late", dict)
+    @handlers.on("late", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         try:
             with job.transaction() as conn:
@@ -69,7 +69,7 @@ def test_a_late_transaction_before_the_last_is_refused_too(queue: Queue) -> None
 def test_a_handler_that_swallows_the_refusal_does_not_finish(queue: Queue) -> None:
     handlers, gate = Handlers(), Gate()
 
-    @handlers.on("late", dict)
+    @handlers.on("late", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         try:
             with job.transaction() as conn:
@@ -85,7 +85,7 @@ def test_a_handler_that_swallows_the_refusal_does_not_finish(queue: Queue) -> No
 def test_a_late_failure_is_refused(queue: Queue) -> None:
     handlers, gate = Handlers(), Gate()
 
-    @handlers.on("late", dict)
+    @handlers.on("late", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         if job.attempt == 1:
             gate.wait()
@@ -98,7 +98,7 @@ def test_a_late_heartbeat_is_refused_and_stops_the_job(queue: Queue) -> None:
     """The statement that runs is ended, so the job does not even come to its finish."""
     handlers, begun = Handlers(), Gate()
 
-    @handlers.on("long", dict)
+    @handlers.on("long", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         with job.finish() as conn:
             conn.execute(INSERT, (str(job.attempt),))
@@ -123,7 +123,7 @@ def test_a_late_heartbeat_is_refused_and_stops_the_job(queue: Queue) -> None:
 def test_no_heartbeat_revives_a_lease_that_has_ended(queue: Queue) -> None:
     handlers, gate = Handlers(), Gate()
 
-    @handlers.on("gate", dict)
+    @handlers.on("gate", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         gate.wait()
 
@@ -142,7 +142,7 @@ def test_a_hung_job_loses_its_lease_at_its_deadline(queue: Queue) -> None:
     """Its worker lives, and sends heartbeats all the time; they do not take the lease beyond."""
     handlers, hung = Handlers(), Gate()
 
-    @handlers.on("hang", dict)
+    @handlers.on("hang", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         if job.attempt == 1:
             hung.wait()
@@ -171,7 +171,7 @@ def test_a_hung_job_loses_its_lease_at_its_deadline(queue: Queue) -> None:
 def test_the_server_ends_a_statement_at_the_deadline(queue: Queue) -> None:
     handlers = Handlers()
 
-    @handlers.on("long", dict)
+    @handlers.on("long", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         with job.finish() as conn:
             conn.execute(INSERT, (str(job.attempt),))
@@ -189,7 +189,7 @@ def test_a_stalled_heartbeat_stops_its_job(queue: Queue) -> None:
     """The network answers nothing, so the worker goes by its own clock."""
     handlers, begun = Handlers(), Gate()
 
-    @handlers.on("long", dict)
+    @handlers.on("long", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         with job.finish() as conn:
             conn.execute(INSERT, (str(job.attempt),))
@@ -216,7 +216,7 @@ def test_a_long_job_keeps_its_lease_by_heartbeats(queue: Queue) -> None:
     """Three leases long, beside another worker that looks all the time, and run once."""
     handlers, gate = Handlers(), Gate()
 
-    @handlers.on("long", dict)
+    @handlers.on("long", dict[str, Any])
     def run(job: Job[dict[str, Any]]) -> None:
         gate.wait()
 
