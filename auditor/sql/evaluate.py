@@ -150,7 +150,9 @@ class _Reader:
             )
             made |= condition - logic.TRUE - logic.HIDING
             if logic.TRUE_ in condition:
-                made |= self.value(branch.args.get("true"))
+                value = self.value(branch.args.get("true"))
+                # A condition that is not decided here may be there to keep the error away.
+                made |= logic.guarded(value) if condition & logic.HIDING else value
             if not condition & logic.HIDING:
                 return frozenset(made)
         default = node.args.get("default")

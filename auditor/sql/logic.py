@@ -54,6 +54,11 @@ _ERRORS = frozenset((RAISE_, MAY_HIDE_, MAY_SHOW_))
 HIDING: Value = frozenset((FALSE_, NULL_))
 
 
+def guarded(value: Value) -> Value:
+    """A value behind a condition that is not known to hold: an error of it may not come."""
+    return frozenset(MAY_HIDE_ if atom == RAISE_ else atom for atom in value)
+
+
 def text(value: str) -> Value:
     return frozenset((Atom("text", value),))
 

@@ -67,6 +67,12 @@ POLICIES: list[tuple[str, Outcome, Outcome]] = [
     # conditionals
     ("case current_setting('app.tenant', true) when '' then false else org = 1 end", DEPENDS, HIDES),
     ("case when nullif(current_setting('app.tenant', true), '') is null then true else false end", SHOWS, SHOWS),
+    (
+        "case when current_setting('app.tenant', true) ~ '^[0-9]+$'"
+        " then org = current_setting('app.tenant', true)::int else false end",
+        HIDES,
+        DEPENDS,
+    ),
     ("case current_setting('app.tenant', true) when '' then true else tenant = 'x' end", DEPENDS, SHOWS),
     (f"tenant_id = coalesce(nullif(current_setting('app.tenant', true), ''), '{NOBODY}')::uuid", DEPENDS, DEPENDS),
     ("org = coalesce(nullif(current_setting('app.tenant', true), ''), '0')::int", DEPENDS, DEPENDS),
