@@ -67,9 +67,9 @@ POLICIES: list[tuple[str, Outcome, Outcome]] = [
     # conditionals
     ("case current_setting('app.tenant', true) when '' then false else org = 1 end", DEPENDS, HIDES),
     ("case when nullif(current_setting('app.tenant', true), '') is null then true else false end", SHOWS, SHOWS),
+    ("case when current_setting('app.tenant', true) ~ '^1$' then org = 1 else false end", HIDES, DEPENDS),
     (
-        "case when current_setting('app.tenant', true) ~ '^[0-9]+$'"
-        " then org = current_setting('app.tenant', true)::int else false end",
+        "case current_setting('app.tenant', true) ~ '1' when true then current_setting('app.tenant', true)::bool end",
         HIDES,
         DEPENDS,
     ),
