@@ -1,7 +1,7 @@
 """psycopg 3 and psycopg_pool.
 
 Facts: the documentation's pages on transactions, pools and prepared statements, each shown on a real server by
-tests/drivers/test_psycopg.py with psycopg 3.3 and psycopg_pool 3.3.
+tests/drivers/test_psycopg.py and test_psycopg_pool.py with psycopg 3.3 and psycopg_pool 3.3.
 """
 
 from __future__ import annotations

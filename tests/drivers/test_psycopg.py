@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import psycopg_pool
 import pytest
 from psycopg import errors, sql
-from psycopg.pq import TransactionStatus
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, NullConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from auditor.drivers.model import Act, Binding, Callback, Filling, Thing
+from auditor.drivers.model import Binding, Filling, Thing
 from auditor.drivers.psycopg import DRIVER
+from tests.drivers.world import ABORTED, IDLE, LOCAL, OPEN, READ, SESSION, tenant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-SESSION = "SELECT set_config('app.tenant', '1', false)"
-LOCAL = "SELECT set_config('app.tenant', '1', true)"
-READ = "SELECT current_setting('app.tenant', true)"
-IDLE, OPEN, ABORTED = TransactionStatus.IDLE, TransactionStatus.INTRANS, TransactionStatus.INERROR
-
-logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
-
-
-def tenant(conn: psycopg.Connection[Any]) -> str | None:
-    row = conn.execute(READ).fetchone()
-    assert row is not None
-    return row[0]  # type: ignore[no-any-return]
-
-
-def backend(conn: psycopg.Connection[Any]) -> int:
-    return conn.info.backend_pid
 
 
 @pytest.fixture
@@ -47,12 +29,6 @@ def conn(database: str) -> Iterator[psycopg.Connection[Any]]:
 def auto(database: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(database, autocommit=True) as connection:
         yield connection
-
-
-@pytest.fixture
-def pool(database: str) -> Iterator[ConnectionPool]:
-    with ConnectionPool(database, min_size=1, max_size=1) as made:
-        yield made
 
 
 # Transactions
@@ -213,16 +189,6 @@ def test_a_savepoint_that_is_rolled_back_takes_its_settings_along(conn: psycopg.
     assert conn.execute("SELECT current_setting('app.other', true)").fetchone() in ((None,), ("",))
 
 
-def test_a_cleanup_that_nobody_commits_is_no_cleanup(pool: ConnectionPool) -> None:
-    with pool.connection() as conn:
-        conn.execute(SESSION)
-    borrowed = pool.getconn()
-    borrowed.execute("RESET app.tenant")
-    pool.putconn(borrowed)
-    with pool.connection() as conn:
-        assert tenant(conn) == "1"
-
-
 def test_set_takes_no_parameter_that_the_server_binds(conn: psycopg.Connection[Any]) -> None:
     assert DRIVER.binding is Binding.SERVER
     with pytest.raises(errors.SyntaxError):
@@ -247,189 +213,6 @@ def test_the_formats_of_template_strings_are_those_of_psycopg() -> None:
     }
     bound = {fmt.value: Filling.PARAMETER for fmt in psycopg.adapt.PyFormat}
     assert DRIVER.template_formats == {**known, **bound, "": Filling.PARAMETER}
-
-
-# The pool
-
-
-def test_a_job_that_succeeds_hands_its_session_setting_on(pool: ConnectionPool) -> None:
-    with pool.connection() as conn:
-        conn.execute(SESSION)
-        first = backend(conn)
-    with pool.connection() as conn:
-        assert (tenant(conn), backend(conn)) == ("1", first)
-
-
-def test_a_job_that_fails_does_not_unless_it_is_in_autocommit(database: str, pool: ConnectionPool) -> None:
-    with pytest.raises(KeyError), pool.connection() as conn:
-        conn.execute(SESSION)
-        raise KeyError
-    with pool.connection() as conn:
-        assert tenant(conn) in (None, "")
-    with ConnectionPool(database, min_size=1, max_size=1, kwargs={"autocommit": True}) as other:
-        with pytest.raises(KeyError), other.connection() as conn:
-            conn.execute(SESSION)
-            raise KeyError
-        with other.connection() as conn:
-            assert tenant(conn) == "1"
-
-
-def test_what_is_open_when_a_connection_comes_back_is_rolled_back(pool: ConnectionPool) -> None:
-    conn = pool.getconn()
-    first = backend(conn)
-    conn.execute("CREATE TABLE gone ()")
-    pool.putconn(conn)
-    with pool.connection() as conn:
-        assert backend(conn) == first
-        with pytest.raises(errors.UndefinedTable):
-            conn.execute("SELECT FROM gone")
-
-
-def test_a_null_pool_keeps_no_connection(database: str) -> None:
-    assert DRIVER.makes["psycopg_pool.NullConnectionPool"] is Thing.NULL_POOL
-    with NullConnectionPool(database) as pool:
-        with pool.connection() as conn:
-            conn.execute(SESSION)
-        with pool.connection() as conn:
-            assert tenant(conn) is None
-
-
-def leaves_open(conn: psycopg.Connection[Any]) -> None:
-    """A callback that begins a transaction and does not end it."""
-    conn.execute("SELECT set_config('app.tenant', '', false)")
-
-
-def backends(database: str, jobs: int, **options: Any) -> int:
-    """How many connections so many jobs on a pool of one came to."""
-    seen = set()
-    with ConnectionPool(database, min_size=1, max_size=1, **options) as pool:
-        for _ in range(jobs):
-            with pool.connection(timeout=30) as conn:
-                conn.execute(SESSION)
-                seen.add(backend(conn))
-    return len(seen)
-
-
-def test_a_reset_that_leaves_a_transaction_costs_a_connection_a_job(database: str) -> None:
-    assert DRIVER.pool_discards_busy
-    assert backends(database, 6, reset=leaves_open) == 6
-
-
-def test_a_reset_that_commits_costs_none_and_clears(database: str) -> None:
-    def reset(conn: psycopg.Connection[Any]) -> None:
-        conn.execute("RESET app.tenant")
-        conn.commit()
-
-    assert backends(database, 6, reset=reset) == 1
-    with ConnectionPool(database, min_size=1, max_size=1, reset=reset) as pool:
-        with pool.connection() as conn:
-            conn.execute(SESSION)
-        with pool.connection() as conn:
-            assert tenant(conn) == ""
-
-
-def test_a_reset_runs_after_the_rollback_of_what_was_open(database: str) -> None:
-    seen = []
-    with ConnectionPool(
-        database, min_size=1, max_size=1, reset=lambda conn: seen.append(conn.info.transaction_status)
-    ) as pool:
-        conn = pool.getconn()
-        conn.execute("SELECT 1")
-        pool.putconn(conn)
-        with pool.connection():
-            pass
-    assert seen[:1] == [IDLE]
-
-
-def test_a_configure_that_leaves_a_transaction_never_hands_out(database: str) -> None:
-    with (
-        ConnectionPool(database, min_size=1, max_size=1, open=False, configure=leaves_open) as pool,
-        pytest.raises(PoolTimeout),
-        pool.connection(timeout=0.5),
-    ):
-        pass
-
-
-def test_a_check_that_leaves_a_transaction_hands_it_to_the_job(database: str) -> None:
-    with (
-        ConnectionPool(database, min_size=1, max_size=1, check=leaves_open) as pool,
-        pool.connection() as conn,
-    ):
-        assert conn.info.transaction_status is OPEN
-        with conn.transaction():
-            conn.execute("CREATE TABLE kept ()")
-        conn.rollback()
-        with pytest.raises(errors.UndefinedTable):
-            conn.execute("SELECT FROM kept")
-
-
-def test_the_pools_own_check_leaves_a_connection_as_it_was(database: str) -> None:
-    assert DRIVER.methods[Thing.POOL, "check_connection"] is Act.CHECK
-    with (
-        ConnectionPool(database, min_size=1, max_size=1, check=ConnectionPool.check_connection) as pool,
-        pool.connection() as conn,
-    ):
-        assert conn.info.transaction_status is IDLE
-
-
-def test_the_callbacks_are_these() -> None:
-    for which in Callback:
-        options: dict[str, Any] = {which.value: lambda conn: None}
-        ConnectionPool("", open=False, **options)
-
-
-# Prepared statements
-
-
-def clean(conn: psycopg.Connection[Any], how: tuple[str, ...]) -> None:
-    conn.autocommit = True
-    try:
-        for statement in how:
-            conn.execute(statement.encode())
-    finally:
-        conn.autocommit = False
-
-
-def failing_job(database: str, jobs: int, how: tuple[str, ...], **kwargs: Any) -> int | None:
-    """The first of so many jobs that fails, each one setting and one query, on a pool that is cleaned in between."""
-    with ConnectionPool(database, min_size=1, max_size=1, reset=lambda conn: clean(conn, how), kwargs=kwargs) as pool:
-        for job in range(1, jobs + 1):
-            try:
-                with pool.connection() as conn:
-                    conn.execute("SELECT set_config('app.tenant', %s, false)", (str(job),))
-                    conn.execute("SELECT count(*) FROM pg_class")
-            except errors.InvalidSqlStatementName:
-                return job
-    return None
-
-
-PARTS = (
-    "RESET ALL",
-    "CLOSE ALL",
-    "UNLISTEN *",
-    "SELECT pg_advisory_unlock_all()",
-    "DISCARD TEMP",
-    "DISCARD SEQUENCES",
-)
-
-
-def test_discard_all_breaks_the_seventh_job(database: str) -> None:
-    assert DRIVER.prepares_after == 5
-    assert failing_job(database, 20, ("DISCARD ALL",)) == 7
-
-
-def test_deallocate_all_does_so_too(database: str) -> None:
-    assert failing_job(database, 20, ("DEALLOCATE ALL",)) is not None
-
-
-@pytest.mark.parametrize(("threshold", "job"), [(1, 3), (5, 7), (10, 12), (None, None)])
-def test_which_job_it_is_depends_on_the_threshold(database: str, threshold: int | None, job: int | None) -> None:
-    assert failing_job(database, 20, ("DISCARD ALL",), prepare_threshold=threshold) == job
-
-
-def test_its_parts_without_the_plans_break_none(database: str) -> None:
-    assert failing_job(database, 40, PARTS) is None
-    assert backends(database, 20, reset=lambda conn: clean(conn, PARTS)) == 1
 
 
 def test_discard_all_fails_in_a_transaction(conn: psycopg.Connection[Any]) -> None:
@@ -465,22 +248,6 @@ def test_the_async_twins_behave_the_same(database: str) -> None:
         return seen
 
     assert asyncio.run(run()) == [("1",), OPEN, ("2",), (None,), True]
-
-
-def test_an_async_reset_that_leaves_a_transaction_costs_a_connection_a_job(database: str) -> None:
-    async def reset(conn: psycopg.AsyncConnection[Any]) -> None:
-        await conn.execute("RESET app.tenant")
-
-    async def run() -> int:
-        seen = set()
-        async with AsyncConnectionPool(database, min_size=1, max_size=1, open=False, reset=reset) as pool:
-            for _ in range(5):
-                async with pool.connection() as conn:
-                    await conn.execute(SESSION)
-                    seen.add(conn.info.backend_pid)
-        return len(seen)
-
-    assert asyncio.run(run()) == 5
 
 
 # The tables
