@@ -360,7 +360,16 @@ class Database:
         driver = drivers.by_name(connection.driver)
         if connection.blocks and driver is not None and driver.block_forbids_commit:
             return self._refused(driver, call)
+        if not self.sends_end(connection):
+            return [(call.state, NONE)]
         return [(self.end(key, call.state, how, f"{how}()", call.place, call.frame), NONE)]
+
+    @staticmethod
+    def sends_end(connection: ConnectionState) -> bool:
+        """Whether commit() and rollback() send anything: some drivers end only what they have begun."""
+        driver = drivers.by_name(connection.driver)
+        begun = connection.autocommit is not Autocommit.ON or connection.blocks > 0
+        return begun or driver is None or driver.watches_status
 
     def _refused(self, driver: Driver, call: Invocation) -> Results:
         """The driver raises instead of doing what was asked."""

@@ -174,14 +174,14 @@ class Pools:
         if before is None:
             return [state]
         state = self._strand(before, state, place)
-        if before.in_transaction:
+        if before.in_transaction and self.walker.database.sends_end(before):
             state = self.walker.database.end(key, state, "rollback", "the pool", place, frame)
         if info.null or close or before.status is Status.CLOSED:
             return [state.disconnect(key)]
         states: list[State] = []
         for after, raised in self._run(info, Callback.RESET, key, state, frame, span):
             connection = after.connections[key]
-            if not raised and not connection.in_transaction:
+            if not raised and not (connection.in_transaction and info.driver.pool_discards_busy):
                 after = self._handed_over(info, key, after, place, frame)
             states.append(after.disconnect(key))
         return merge(states)

@@ -234,7 +234,7 @@ def _joined_connections(one: State, other: State) -> dict[Key, ConnectionState] 
             continue
         if here is None or here.status is Status.CLOSED:
             joined[key] = there
-        elif here.autocommit is not there.autocommit:
+        elif (here.autocommit, here.misled) != (there.autocommit, there.misled):
             return None
         else:
             joined[key] = replace(here, status=Status.UNKNOWN, savepoints=(), touched=here.touched or there.touched)

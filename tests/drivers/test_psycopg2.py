@@ -136,6 +136,19 @@ def test_after_a_commit_in_text_no_transaction_is_begun_until_commit_is_called(p
     assert conn.get_transaction_status() == OPEN
 
 
+def test_in_autocommit_commit_and_rollback_send_nothing(database: str) -> None:
+    pool = psycopg2.pool.ThreadedConnectionPool(1, 1, database)
+    conn = pool.getconn()
+    conn.autocommit = True
+    ask(conn, "BEGIN")
+    conn.commit()
+    conn.rollback()
+    assert conn.get_transaction_status() == OPEN
+    pool.putconn(conn)
+    assert pool.getconn().get_transaction_status() == OPEN
+    pool.closeall()
+
+
 def test_switching_autocommit_in_a_transaction_raises(conn: Any) -> None:
     assert DRIVER.autocommit_switch_raises
     ask(conn, "SELECT 1")

@@ -51,6 +51,13 @@ FOUND_2: dict[str, Body] = {
     ),
     "after a COMMIT in text no transaction is begun": (SESSION, Line('{run}("COMMIT")'), LOCAL, Probe()),
     "until commit() is called": (Line('{run}("ROLLBACK")'), Probe(), Line("conn.commit()"), LOCAL, Probe()),
+    "in autocommit commit() ends no transaction that a text began": (
+        Line("conn.autocommit = True"),
+        Line('{run}("BEGIN")'),
+        LOCAL,
+        Line("conn.commit()"),
+        Probe(),
+    ),
     "and autocommit cannot be switched": (
         Line('{run}("COMMIT")'),
         Compound((("with suppress(psycopg.Error):", (Line("conn.autocommit = True"), Probe())),)),
