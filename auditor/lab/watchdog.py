@@ -16,12 +16,11 @@ import time
 
 
 def main(folder: str) -> None:
-    while True:
-        try:
-            if not sys.stdin.buffer.read(1024):
-                break
-        except KeyboardInterrupt:
-            continue
+    # Whoever ends a whole tree of processes means the parent, which ends this one: it stays until its work is done.
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    while sys.stdin.buffer.read(1024):
+        pass
     pid = _pid(folder)
     if pid:
         _stop(pid)

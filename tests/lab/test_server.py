@@ -103,6 +103,19 @@ def test_it_goes_with_its_parent_however_that_ends(how: signal.Signals) -> None:
     assert eventually(lambda: not is_alive(int(pid)) and not Path(folder).exists())
 
 
+def test_it_goes_when_all_of_its_processes_are_asked_to_end() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as child:
+        assert child.stdout is not None
+        folder, pid = child.stdout.readline().split()
+        children = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+        assert len(children) == 2
+        for one in (*children, child.pid):
+            os.kill(int(one), signal.SIGTERM)
+    assert eventually(lambda: not is_alive(int(pid)) and not Path(folder).exists())
+
+
 def test_where_the_servers_user_cannot_go_a_copy_is_run(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root has folders that the server's user cannot reach")
