@@ -111,8 +111,8 @@ def test_it_goes_when_all_of_its_processes_are_asked_to_end() -> None:
         folder, pid = child.stdout.readline().split()
         children = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
         assert len(children) == 2
-        for one in (*children, child.pid):
-            os.kill(int(one), signal.SIGTERM)
+        for one in (*map(int, children), child.pid):
+            os.kill(one, signal.SIGTERM)
     assert eventually(lambda: not is_alive(int(pid)) and not Path(folder).exists())
 
 
