@@ -334,9 +334,9 @@ def probe(conn: psycopg.Connection[Any]) -> None:
         ) from error
 
 
-def describe(error: BaseException, run: Run[Any]) -> str:
+def describe(error: BaseException, stopped: str = "") -> str:
     """What is kept of an error: short, and such that PostgreSQL takes it as text."""
-    told = f"{type(error).__name__}: {error}" + (f" ({run.stopped})" if run.stopped else "")
+    told = f"{type(error).__name__}: {error}" + (f" ({stopped})" if stopped else "")
     return told.replace("\0", "").encode("utf-8", "backslashreplace").decode()[:2000]
 
 

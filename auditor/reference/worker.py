@@ -346,7 +346,7 @@ class Worker:
             return "done"
         if job.stopped == SHUTDOWN:
             return ""
-        give_up, told = isinstance(error, GiveUpError), describe(error, job)
+        give_up, told = isinstance(error, GiveUpError), describe(error, job.stopped)
         try:
             with self._pool.connection() as conn:
                 row = conn.execute(FAIL, {**job.key(), **self._backoff, "give_up": give_up, "error": told}).fetchone()
@@ -441,16 +441,14 @@ class Worker:
     @contextmanager
     def _signals(self) -> Iterator[None]:
         """The first signal stops, the second one hurries, a third one does what it does without us."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
+        numbers = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
 
         def received(number: int, _frame: object) -> None:
             if self._stopping:
                 signal.signal(number, signal.SIG_DFL)
             self.stop()
 
-        before = {number: signal.signal(number, received) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {number: signal.signal(number, received) for number in numbers}
         try:
             yield
         finally:

@@ -119,7 +119,7 @@ class Told(Worker):
         tell(rows)
 
 
-def describe_or_end(error: BaseException, job: Any) -> str:
+def describe_or_end(error: BaseException, stopped: str = "") -> str:
     if isinstance(error, ValueError) and str(error) == "before the failure is counted":
         end("before the failure is counted")
     return str(error)
