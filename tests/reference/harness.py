@@ -108,11 +108,14 @@ class Queue:
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE %s"
             " AND (%s = '' OR wait_event_type = %s AND state = 'active') ORDER BY backend_start DESC LIMIT 1"
         )
-        words = (f"% {purpose}", waiting, waiting)
-        eventually(lambda: self.one(query, *words) is not None, f"a {purpose} connection that waits for {waiting}")
-        pid = self.one(query, *words)
-        assert isinstance(pid, int)
-        return pid
+        found: list[int] = []
+
+        def look() -> bool:
+            found.extend(self.all(query, f"% {purpose}", waiting, waiting))
+            return bool(found)
+
+        eventually(look, f"a {purpose} connection that waits for {waiting}")
+        return found[0]
 
     def terminate(self, pid: int) -> None:
         assert self.one("SELECT pg_terminate_backend(%s)", pid)
