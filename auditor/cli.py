@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         options = parse(words)
         verbose = options.verbose
-        code = {"check": check, "rule": rule, "timeline": timeline}[options.command](options)
+        code = {"check": check, "reference": reference, "rule": rule, "timeline": timeline}[options.command](options)
         sys.stdout.flush()
         return code
     except UserError as error:
@@ -113,6 +113,21 @@ def timeline(options: Namespace) -> int:
     rules = load_packs([own_pack(), *options.rules])
     inventory = find_files([path], config, cwd)
     show(understand(inventory, triggers(rules, rules), config, options), function or None, sys.stdout)
+    return 0
+
+
+def reference(options: Namespace) -> int:
+    """Write the schema and the workers to migrate to."""
+    from pathlib import Path
+
+    from auditor.reference.write import Names, write
+    from auditor.report.look import plain
+
+    names = Names(options.schema, options.jobs_table, options.tenant_column, options.tenant_type, options.setting)
+    for path in write(Path(options.folder), names.checked(), options.force):
+        print(plain(str(path)))
+    if not options.quiet:
+        print("run schema.sql in your database, then read guide.md", file=sys.stderr)
     return 0
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from auditor.config import Config
 
-COMMANDS = ("check", "rule", "timeline")
+COMMANDS = ("check", "reference", "rule", "timeline")
 
 _DESCRIPTION = """\
 Reads Python workers and SQL, and tells from source alone as which tenant each statement runs, what a rollback
@@ -27,6 +27,7 @@ commands:
   tenant-audit [check] [PATH …]         audit; this is what happens without a command
   tenant-audit rule [NAME|CODE]         the rules, or the page of one
   tenant-audit timeline PATH[:FUNCTION] what was understood: transactions, statements, tenants
+  tenant-audit reference DIR            write the schema and the workers to migrate to, with your names
   A folder that is named like a command is audited as ./rule.
 
 examples:
@@ -69,6 +70,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     """The options, with the command in `command`. A command is the first word or it is none."""
     command = words[0] if words and words[0] in COMMANDS else ""
     rest = list(words[1:] if command else words)
+    if command == "reference":
+        return _for_reference().parse_args(rest, argparse.Namespace(command="reference"))
     if command == "rule":
         return _for_rule().parse_args(rest, argparse.Namespace(command="rule"))
     if command == "timeline":
@@ -134,6 +137,28 @@ def _for_timeline() -> _Parser:
     group.add_argument("--rules", action="append", default=[], metavar="FOLDER", help="a rule pack of your own")
     group.add_argument("--jobs", type=_jobs, metavar="N", help="how many processes (default: one a processor)")
     _add_config(group)
+    _add_common(group)
+    return parser
+
+
+def _for_reference() -> _Parser:
+    parser = _Parser(
+        "reference",
+        description="Writes a schema and workers that this audit finds nothing in, with a short guide: files to own.",
+    )
+    group = parser.add_argument_group("options")
+    group.add_argument("folder", metavar="DIR", help="where to write; a package of your project")
+    group.add_argument("--force", action="store_true", help="write over files that are there")
+    names = parser.add_argument_group("your names")
+    names.add_argument("--schema", default="app", metavar="NAME", help="of the tables; roles are named after it too")
+    names.add_argument("--jobs-table", default="jobs", metavar="NAME", help="(default: jobs)")
+    names.add_argument("--tenant-column", default="tenant_id", metavar="NAME", help="(default: tenant_id)")
+    names.add_argument(
+        "--tenant-type", default="bigint", metavar="TYPE", help="bigint, integer, text, uuid (default: bigint)"
+    )
+    names.add_argument(
+        "--setting", default="app.tenant", metavar="NAME", help="what policies read (default: app.tenant)"
+    )
     _add_common(group)
     return parser
 

@@ -151,13 +151,13 @@ COMMENT ON FUNCTION app.prune_jobs IS 'Removes some jobs that were done long ago
 -- The tenants' role has no rights on the queue but these three functions, and each of them only for the tenant that the
 -- transaction is set to. They run as their owner, so the search_path is theirs, and names in them are told in full.
 
-CREATE OR REPLACE FUNCTION app.enqueue_jobs(jobs jsonb, wake boolean DEFAULT false) RETURNS SETOF bigint
+CREATE OR REPLACE FUNCTION app.enqueue_jobs(new_jobs jsonb, wake boolean DEFAULT false) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    tenant CONSTANT bigint := nullif(current_setting('app.tenant', true), '')::bigint;
+    this_tenant CONSTANT bigint := nullif(current_setting('app.tenant', true), '')::bigint;
 BEGIN
-    IF tenant IS NULL THEN
+    IF this_tenant IS NULL THEN
         RAISE EXCEPTION 'a job is enqueued in a transaction of its tenant, and none is set' USING
             ERRCODE = 'object_not_in_prerequisite_state',
             HINT = 'SELECT set_config(''app.tenant'', <tenant>, true) in the same transaction, before.';
@@ -169,7 +169,7 @@ BEGIN
     WITH given AS MATERIALIZED (
         SELECT nextval(pg_get_serial_sequence('app.jobs', 'id')) AS id, new.*
           FROM ROWS FROM (
-               jsonb_to_recordset(jobs) AS (
+               jsonb_to_recordset(new_jobs) AS (
                    kind text, payload jsonb, key text, priority smallint, max_attempts integer,
                    run_at timestamptz, delay interval, time_limit interval)
           ) WITH ORDINALITY AS new (kind, payload, key, priority, max_attempts, run_at, delay, time_limit, place)
@@ -177,7 +177,7 @@ BEGIN
         INSERT INTO app.jobs AS job
                (id, tenant_id, kind, payload, key, priority, max_attempts, run_at, time_limit)
         OVERRIDING SYSTEM VALUE
-        SELECT given.id, tenant, given.kind, coalesce(given.payload, '{}'), given.key, coalesce(given.priority, 1),
+        SELECT given.id, this_tenant, given.kind, coalesce(given.payload, '{}'), given.key, coalesce(given.priority, 1),
                coalesce(given.max_attempts, 3),
                coalesce(given.run_at, clock_timestamp()) + coalesce(given.delay, interval '0'),
                coalesce(given.time_limit, interval '5 minutes')
@@ -195,11 +195,11 @@ COMMENT ON FUNCTION app.enqueue_jobs IS
     'Adds jobs for the tenant that is set: an array of objects with kind, and payload, key, priority, max_attempts, run_at, '
     'delay, time_limit where wanted. Gives their ids in order, NULL for one whose key is queued or running already';
 
-CREATE OR REPLACE FUNCTION app.hold_job(job bigint, claimed bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION app.hold_job(this_job bigint, this_fence bigint) RETURNS boolean
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT true FROM app.jobs
-     WHERE id = job AND fence = claimed AND status = 'running'
+     WHERE id = this_job AND fence = this_fence AND status = 'running'
        AND tenant_id = nullif(current_setting('app.tenant', true), '')::bigint
        FOR SHARE
 $$;
@@ -209,13 +209,13 @@ GRANT EXECUTE ON FUNCTION app.hold_job TO app_tenant;
 COMMENT ON FUNCTION app.hold_job IS
     'True while the job is still the one that was claimed; nobody can take it until the transaction ends';
 
-CREATE OR REPLACE FUNCTION app.finish_job(job bigint, claimed bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION app.finish_job(this_job bigint, this_fence bigint) RETURNS boolean
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     WITH finished AS (
         UPDATE app.jobs
            SET status = 'done', ended_at = clock_timestamp(), locked_until = NULL, deadline = NULL, worker = NULL
-         WHERE id = job AND fence = claimed AND status = 'running'
+         WHERE id = this_job AND fence = this_fence AND status = 'running'
            AND tenant_id = nullif(current_setting('app.tenant', true), '')::bigint
         RETURNING id, fence
     ), run AS (

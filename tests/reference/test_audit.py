@@ -59,8 +59,9 @@ FAULTS = {
     "TA601 in the schema": (
         "schema.sql",
         "GRANT SELECT ON app.jobs TO app_worker;",
-        "ALTER TABLE app.jobs ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON app.jobs USING"
-        + " (tenant_id = nullif(current_setting('app.tenant', true), '')::bigint);",
+        """ALTER TABLE app.jobs ENABLE ROW LEVEL SECURITY;
+           CREATE POLICY own ON app.jobs USING (tenant_id = nullif(current_setting('app.tenant', true), '')::bigint);
+        """,
     ),
     "TA602 in the schema": (
         "schema.sql",
