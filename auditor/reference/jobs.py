@@ -137,13 +137,15 @@ REAP = """
 PRUNE = "SELECT app.prune_jobs(%s * interval '1 second', 1000)"
 ENQUEUE = "SELECT app.enqueue_jobs(%s, %s)"
 
-# Timeouts for the queue's own statements; and for a machine that is gone, which the server would not notice for hours.
+# Timeouts for the queue's own statements; what notices a machine that is gone, which would else take hours; and plans
+# that are made for the table as it is: one that is kept from when the queue was short reads all of a long one.
 SETTINGS = """
     SELECT set_config('statement_timeout', '15s', false), set_config('lock_timeout', '5s', false),
            set_config('idle_in_transaction_session_timeout', '15s', false),
            set_config('client_connection_check_interval', '5s', false),
            set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
-           set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '25s', false)
+           set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '25s', false),
+           set_config('plan_cache_mode', 'force_custom_plan', false)
 """
 TRANSACTION_TIMEOUT = "SELECT set_config('transaction_timeout', '15min', false)"  # from PostgreSQL 17 on
 KEEPALIVES: dict[str, Any] = {

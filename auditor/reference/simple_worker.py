@@ -136,7 +136,7 @@ class SimpleWorker:
         options = self.options
         wanted = {"kinds": list(self._handlers), "base": options.backoff, "cap": options.backoff_cap}
         with self._pool.connection() as conn:
-            taken = conn.execute(TAKE, wanted, prepare=False).fetchone()
+            taken = conn.execute(TAKE, wanted).fetchone()
         if taken is None:
             return False
         job, tenant, kind, fields, attempt, status = taken

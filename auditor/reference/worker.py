@@ -267,8 +267,7 @@ class Worker:
         with self._pool.connection() as conn, conn.transaction(), conn.cursor(row_factory=make) as cursor:
             if options.tenant_limit is not None:
                 cursor.execute(TAKE_TURNS)
-            # Planned for the table as it is now: a plan that was kept from when it was empty would read all of it.
-            while len(jobs) < free and (found := cursor.execute(CLAIM, wanted, prepare=False).fetchall()):
+            while len(jobs) < free and (found := cursor.execute(CLAIM, wanted).fetchall()):
                 jobs += found
         for job in jobs:
             with self._changed:
@@ -279,7 +278,7 @@ class Worker:
 
     def _reap(self) -> None:
         with self._pool.connection() as conn:
-            rows = conn.execute(REAP, self._backoff, prepare=False).fetchall()
+            rows = conn.execute(REAP, self._backoff).fetchall()
             if self.options.keep_done is not None:
                 conn.execute(PRUNE, (self.options.keep_done,))
         for job, tenant, kind, attempt, status, error in rows:

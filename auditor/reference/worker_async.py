@@ -251,8 +251,7 @@ class AsyncWorker:
             if options.tenant_limit is not None:
                 await cursor.execute(TAKE_TURNS)
             while len(jobs) < free:
-                # Planned for the table as it is now: a plan that was kept from when it was empty would read all of it.
-                await cursor.execute(CLAIM, wanted, prepare=False)
+                await cursor.execute(CLAIM, wanted)
                 found = await cursor.fetchall()
                 if not found:
                     break
@@ -264,7 +263,7 @@ class AsyncWorker:
 
     async def _reap(self) -> None:
         async with self._pool.connection() as conn:
-            rows = await (await conn.execute(REAP, self._backoff, prepare=False)).fetchall()
+            rows = await (await conn.execute(REAP, self._backoff)).fetchall()
             if self.options.keep_done is not None:
                 await conn.execute(PRUNE, (self.options.keep_done,))
         for job, tenant, kind, attempt, status, error in rows:

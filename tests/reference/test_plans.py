@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
 
 from auditor.reference.jobs import CLAIM, HEARTBEAT, REAP, NewJob
-
-if TYPE_CHECKING:
-    from tests.reference.harness import Queue
+from auditor.reference.worker import Handlers, Job
+from tests.reference.harness import Gate, Queue, eventually, note, working
 
 WANTED: dict[str, Any] = {"kinds": ["note"], "worker": "w", "lease": 60, "most": 5}
 FUTURE = """
@@ -109,3 +108,47 @@ def test_heartbeats_stay_on_their_page(queue: Queue) -> None:
     assert after[0] - before[0] == 2500
     assert after[1] - before[1] >= 2450
     assert queue.all(sizes) == before_sizes
+
+
+def test_a_worker_that_began_on_a_small_table_reads_no_more_when_it_has_grown(queue: Queue) -> None:
+    """A plan that is kept from then would read all of it, several times a claim, until it is analyzed again."""
+    handlers, gate = Handlers(), Gate()
+    note(handlers)
+
+    @handlers.on("gate", dict[str, Any])
+    def wait(job: Job[dict[str, Any]]) -> None:
+        gate.wait()
+
+    @handlers.on("fail", dict[str, Any])
+    def fail(job: Job[dict[str, Any]]) -> None:
+        with job.transaction():
+            pass
+        raise ValueError
+
+    updated = "SELECT n_tup_upd >= %s FROM pg_stat_all_tables WHERE relid = 'app.jobs'::regclass"
+    read = "SELECT seq_tup_read FROM pg_stat_all_tables WHERE relid = 'app.jobs'::regclass"
+    some = [*[NewJob("note") for _ in range(20)], *[NewJob("fail") for _ in range(8)]]
+    queue.admin.execute("ALTER TABLE app.jobs SET (autovacuum_enabled = false)")
+    (first,) = queue.enqueue(NewJob("gate", priority=3))
+    queue.admin.execute("ANALYZE app.jobs")
+    with working(queue, handlers, lease=0.3, concurrency=2) as (worker, seen):
+        gate.reached()
+
+        def asked() -> int:
+            return worker._pool.get_stats()["requests_num"]  # noqa: SLF001
+
+        def run_all(*new: NewJob) -> None:
+            before = len(seen.names())
+            queue.enqueue(*new)
+            eventually(lambda: sum(name in ("done", "dead") for name in seen.names()[before:]) == len(new))
+
+        run_all(*some)
+        queue.until(updated, 100)
+        queue.admin.execute(FUTURE, (50_000,))
+        before, begun = queue.one(read), asked()
+        run_all(*some)
+        eventually(lambda: asked() >= begun + 200)
+        gate.open()
+        seen.until("done", first)
+    # Sessions tell what they have read when they end. Some were still at it when the table was small.
+    assert queue.one(read) - before < 50_000

@@ -296,5 +296,6 @@ def test_the_sessions_have_their_limits(queue: Queue) -> None:
             found = [conn.execute(f"SHOW {name}").fetchone() for name in settings]
             assert found == [("15s",), ("5s",), ("15s",)]
             assert conn.execute("SHOW client_connection_check_interval").fetchone() == ("5s",)
+            assert conn.execute("SHOW plan_cache_mode").fetchone() == ("force_custom_plan",)
             if conn.info.server_version >= 170000:
                 assert conn.execute("SHOW transaction_timeout").fetchone() == ("15min",)
