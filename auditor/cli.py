@@ -117,14 +117,27 @@ def timeline(options: Namespace) -> int:
 
 
 def reference(options: Namespace) -> int:
-    """Write the schema and the workers to migrate to."""
+    """Write the schema and the workers to migrate to, or look whether a database carries what they need."""
     from pathlib import Path
 
+    from auditor.errors import UserError
     from auditor.reference.write import Names, write
     from auditor.report.look import plain
 
     names = Names(options.schema, options.jobs_table, options.tenant_column, options.tenant_type, options.setting)
-    for path in write(Path(options.folder), names.checked(), options.force):
+    names.checked()
+    if (options.folder is None) == (options.check is None):
+        raise UserError("either a folder to write to, or --check and the database to look at; see --help")
+    if options.check is not None:
+        from auditor.reference.check import check
+
+        missing = check(options.check, names)
+        for told in missing:
+            print(plain(told))
+        if not missing and not options.quiet:
+            print("the database carries what the workers need")
+        return FOUND if missing else 0
+    for path in write(Path(options.folder), names, options.force):
         print(plain(str(path)))
     if not options.quiet:
         print("run schema.sql in your database, then read guide.md", file=sys.stderr)

@@ -28,6 +28,7 @@ commands:
   tenant-audit rule [NAME|CODE]         the rules, or the page of one
   tenant-audit timeline PATH[:FUNCTION] what was understood: transactions, statements, tenants
   tenant-audit reference DIR            write the schema and the workers to migrate to, with your names
+  tenant-audit reference --check DSN    whether a database carries what they need
   A folder that is named like a command is audited as ./rule.
 
 examples:
@@ -147,7 +148,10 @@ def _for_reference() -> _Parser:
         description="Writes a schema and workers that this audit finds nothing in, with a short guide: files to own.",
     )
     group = parser.add_argument_group("options")
-    group.add_argument("folder", metavar="DIR", help="where to write; a package of your project")
+    group.add_argument("folder", nargs="?", metavar="DIR", help="where to write; a package of your project")
+    group.add_argument(
+        "--check", metavar="DSN", help="look instead whether a database has it all; as the worker's login"
+    )
     group.add_argument("--force", action="store_true", help="write over files that are there")
     names = parser.add_argument_group("your names")
     names.add_argument("--schema", default="app", metavar="NAME", help="of the tables; roles are named after it too")

@@ -46,6 +46,10 @@ class Names(NamedTuple):
     type: str = "bigint"
     setting: str = "app.tenant"
 
+    def tables(self) -> dict[str, str]:
+        """The tables of the queue: what we call them, and what the team does."""
+        return {"jobs": self.jobs, "job_runs": "job_runs" if self.jobs == "jobs" else f"{self.jobs}_runs"}
+
     def checked(self) -> Names:
         """The same, where they are names; a `UserError` where one is not."""
         for option, name in (("schema", self.schema), ("jobs-table", self.jobs), ("tenant-column", self.column)):
@@ -102,8 +106,7 @@ def rename(text: str, names: Names, file: str) -> str:
     """The text of a file with a team's names."""
     # In Python the quotes of a name stand in strings, most of them in double quotes.
     mark = '\\"' if file.endswith(".py") else '"'
-    runs = "job_runs" if names.jobs == "jobs" else f"{names.jobs}_runs"
-    tables = {"jobs": names.jobs, "job_runs": runs}
+    tables = names.tables()
 
     def quoted(name: str) -> str:
         plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in _RESERVED.split()
