@@ -364,7 +364,7 @@ class Worker:
         """Extend the leases of all jobs, on a connection of its own; a job whose lease is gone is stopped."""
         conn: psycopg.Connection[Any] | None = None
         while not self._ended.wait(self.options.lease / 3 * random.uniform(0.8, 1)):
-            jobs = self._running()
+            jobs = [job for job in self._running() if not job.stopped]  # what hangs is not kept from others
             if not jobs:
                 continue
             asked = time.monotonic()

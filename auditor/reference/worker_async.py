@@ -344,7 +344,7 @@ class AsyncWorker:
         try:
             while True:
                 await asyncio.sleep(self.options.lease / 3 * random.uniform(0.8, 1))
-                jobs = list(self._jobs)
+                jobs = [job for job in self._jobs if not job.stopped]  # what hangs is not kept from others
                 if not jobs:
                     continue
                 asked = time.monotonic()
