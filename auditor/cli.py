@@ -101,46 +101,75 @@ def rule(options: Namespace) -> int:
 
 def timeline(options: Namespace) -> int:
     """Print what was understood of a file or a function."""
-    from auditor.packs import load_packs, own_pack, triggers
     from auditor.report.timeline_view import show
-    from auditor.sources import find_files
 
-    cwd = _here()
     path, colon, function = options.path.rpartition(":")
     if not colon or os.path.lexists(options.path):  # a name may hold a colon
         path, function = options.path, ""
+    show(_timeline_of(path, options), function or None, sys.stdout)
+    return 0
+
+
+def _timeline_of(path: str, options: Namespace, *words: str) -> Timeline:
+    """All that is understood of the project at a path: what rules look for, and what holds one of the words."""
+    from auditor.packs import load_packs, own_pack, triggers
+    from auditor.sources import find_files
+
+    cwd = _here()
     config = configure(options, [path], cwd)
     rules = load_packs([own_pack(), *options.rules])
-    inventory = find_files([path], config, cwd)
-    show(understand(inventory, triggers(rules, rules), config, options), function or None, sys.stdout)
-    return 0
+    looked_for = (*triggers(rules, rules), *(word.encode() for word in words))
+    return understand(find_files([path], config, cwd), looked_for, config, options)
 
 
 def reference(options: Namespace) -> int:
     """Write the schema and the workers to migrate to, or look whether a database carries what they need."""
-    from pathlib import Path
-
     from auditor.errors import UserError
-    from auditor.reference.write import Names, write
+
+    if (options.folder is None) == (options.check is None) or (options.check is not None and options.source):
+        raise UserError("either a folder to write to, or --check and the database to look at; see --help")
+    return _check_database(options) if options.check is not None else _write_reference(options)
+
+
+def _check_database(options: Namespace) -> int:
+    from auditor.reference.check import check
+    from auditor.reference.write import Names
     from auditor.report.look import plain
 
-    names = Names(options.schema, options.jobs_table, options.tenant_column, options.tenant_type, options.setting)
-    names.checked()
-    if (options.folder is None) == (options.check is None):
-        raise UserError("either a folder to write to, or --check and the database to look at; see --help")
-    if options.check is not None:
-        from auditor.reference.check import check
+    missing = check(options.check, Names.of(options).checked())
+    for told in missing:
+        print(plain(told))
+    if not missing and not options.quiet:
+        print("the database carries what the workers need")
+    return FOUND if missing else 0
 
-        missing = check(options.check, names)
-        for told in missing:
-            print(plain(told))
-        if not missing and not options.quiet:
-            print("the database carries what the workers need")
-        return FOUND if missing else 0
-    for path in write(Path(options.folder), names, options.force):
+
+def _write_reference(options: Namespace) -> int:
+    from pathlib import Path
+
+    from auditor.reference.write import Names, files, write
+    from auditor.report.look import plain
+
+    questions: tuple[str, ...] = ()
+    if options.source is None:
+        texts, next_step = files(Names.of(options)), "schema.sql"
+    else:
+        from auditor.reference import migration, seen
+
+        table = seen.choose(_timeline_of(options.source, options, "pg_try_advisory"), options.jobs_table)
+        # Once more, with all that names the table: what makes jobs need not be of interest to any rule.
+        found = seen.look(_timeline_of(options.source, options, table), table)
+        names = Names.of(options, seen.names(found))
+        texts, questions = migration.files(found, names.checked())
+        next_step = "migration.sql, then schema.sql"
+    for path in write(Path(options.folder), texts, options.force):
         print(plain(str(path)))
-    if not options.quiet:
-        print("run schema.sql in your database, then read guide.md", file=sys.stderr)
+    for number, asked in enumerate(questions, 1):
+        print(plain(f"QUESTION {number}. {asked}"), file=sys.stderr)
+    if questions:
+        print("migration.sql does nothing until these are answered in it", file=sys.stderr)
+    elif not options.quiet:
+        print(f"run {next_step} in your database, and read guide.md", file=sys.stderr)
     return 0
 
 

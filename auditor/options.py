@@ -27,7 +27,8 @@ commands:
   tenant-audit [check] [PATH …]         audit; this is what happens without a command
   tenant-audit rule [NAME|CODE]         the rules, or the page of one
   tenant-audit timeline PATH[:FUNCTION] what was understood: transactions, statements, tenants
-  tenant-audit reference DIR            write the schema and the workers to migrate to, with your names
+  tenant-audit reference DIR            write the schema and the workers to migrate to, with your names;
+                                        --from PATH takes them from your code, and adds a migration
   tenant-audit reference --check DSN    whether a database carries what they need
   A folder that is named like a command is audited as ./rule.
 
@@ -72,7 +73,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     command = words[0] if words and words[0] in COMMANDS else ""
     rest = list(words[1:] if command else words)
     if command == "reference":
-        return _for_reference().parse_args(rest, argparse.Namespace(command="reference"))
+        return _for_reference().parse_args(rest, argparse.Namespace(command="reference", rules=[]))
     if command == "rule":
         return _for_rule().parse_args(rest, argparse.Namespace(command="rule"))
     if command == "timeline":
@@ -152,17 +153,21 @@ def _for_reference() -> _Parser:
     group.add_argument(
         "--check", metavar="DSN", help="look instead whether a database has it all; as the worker's login"
     )
+    group.add_argument(
+        "--from",
+        dest="source",
+        metavar="PATH",
+        help="take the names from the code there, and write what takes its jobs table to the reference's",
+    )
     group.add_argument("--force", action="store_true", help="write over files that are there")
-    names = parser.add_argument_group("your names")
-    names.add_argument("--schema", default="app", metavar="NAME", help="of the tables; roles are named after it too")
-    names.add_argument("--jobs-table", default="jobs", metavar="NAME", help="(default: jobs)")
-    names.add_argument("--tenant-column", default="tenant_id", metavar="NAME", help="(default: tenant_id)")
-    names.add_argument(
-        "--tenant-type", default="bigint", metavar="TYPE", help="bigint, integer, text, uuid (default: bigint)"
-    )
-    names.add_argument(
-        "--setting", default="app.tenant", metavar="NAME", help="what policies read (default: app.tenant)"
-    )
+    group.add_argument("--jobs", type=_jobs, metavar="N", help="how many processes read (default: one a processor)")
+    _add_config(group)
+    names = parser.add_argument_group("your names", "they win over what --from finds")
+    names.add_argument("--schema", metavar="NAME", help="of the tables; roles are named after it (default: app)")
+    names.add_argument("--jobs-table", metavar="NAME", help="(default: jobs)")
+    names.add_argument("--tenant-column", metavar="NAME", help="(default: tenant_id)")
+    names.add_argument("--tenant-type", metavar="TYPE", help="bigint, integer, text, uuid (default: bigint)")
+    names.add_argument("--setting", metavar="NAME", help="what policies read (default: app.tenant)")
     _add_common(group)
     return parser
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import UserError, one_line
+from auditor.reference.columns import ACCEPTED, LONG, accepted
 from auditor.reference.write import Names, rename
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 
 _COLUMNS = """
-    SELECT column_name::text, format_type(atttypid, NULL)
+    SELECT column_name::text, format_type(atttypid, CASE WHEN column_name = ANY (%s) THEN atttypmod END)
       FROM information_schema.columns
       JOIN pg_namespace ON nspname = table_schema
       JOIN pg_class ON relnamespace = pg_namespace.oid AND relname = table_name
@@ -97,15 +98,22 @@ def _missing(conn: Any, names: Names) -> Iterator[str]:
 
 def _missing_columns(conn: Any, names: Names, schema: str) -> Iterator[str]:
     for ours, theirs in names.tables().items():
-        there = dict(conn.execute(_COLUMNS, (names.schema, theirs)).fetchall())
+        there = dict(conn.execute(_COLUMNS, (list(LONG), names.schema, theirs)).fetchall())
         if not there:
             yield f"{theirs}: there is no such table that this login may see"
             continue
         for column, kind in _columns_of(schema, ours):
             name, wanted = (names.column, names.type) if column == "tenant_id" else (column, kind)
+            fits = (
+                accepted(wanted)
+                if name == names.column
+                else ACCEPTED.get(name, (wanted,))
+                if ours == "jobs"
+                else (wanted,)
+            )
             if name not in there:
                 yield f"{theirs}.{name}: is missing ({wanted})"
-            elif there[name] != wanted:
+            elif there[name] not in fits:
                 yield f"{theirs}.{name}: is {there[name]}, and should be {wanted}"
 
 

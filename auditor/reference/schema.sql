@@ -185,7 +185,7 @@ BEGIN
         ON CONFLICT (tenant_id, kind, key) WHERE key IS NOT NULL AND status IN ('queued', 'running') DO NOTHING
         RETURNING job.id
     )
-    SELECT added.id FROM given LEFT JOIN added ON added.id = given.id ORDER BY given.place;
+    SELECT added.id::bigint FROM given LEFT JOIN added ON added.id = given.id ORDER BY given.place;
 END
 $$;
 ALTER FUNCTION app.enqueue_jobs OWNER TO app_owner;

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from argparse import Namespace
+    from collections.abc import Callable, Mapping
 
 FOLDER = Path(__file__).parent
 FILES = ("__init__.py", "schema.sql", "jobs.py", "worker.py", "worker_async.py", "simple_worker.py", "guide.md")
 TYPES = ("bigint", "integer", "smallint", "text", "uuid")
+STATES = ("queued", "running", "done", "dead")
 
 #: What PostgreSQL takes for a name only in quotes.
 _RESERVED = """
@@ -45,6 +47,20 @@ class Names(NamedTuple):
     column: str = "tenant_id"
     type: str = "bigint"
     setting: str = "app.tenant"
+    #: The words in the status column.
+    states: tuple[str, str, str, str] = STATES
+
+    @classmethod
+    def of(cls, options: Namespace, found: Names | None = None) -> Names:
+        """The names that the options give, else those that were found, else ours."""
+        known = found or cls()
+        return cls(
+            known.schema if options.schema is None else options.schema,
+            known.jobs if options.jobs_table is None else options.jobs_table,
+            known.column if options.tenant_column is None else options.tenant_column,
+            known.type if options.tenant_type is None else options.tenant_type,
+            known.setting if options.setting is None else options.setting,
+        )
 
     def tables(self) -> dict[str, str]:
         """The tables of the queue: what we call them, and what the team does."""
@@ -61,18 +77,24 @@ class Names(NamedTuple):
             raise UserError(f"--schema {self.schema!r} is a name that PostgreSQL keeps for itself")
         if not re.fullmatch(r"[A-Za-z_]\w{0,30}(\.[A-Za-z_]\w{0,30})+", self.setting, re.ASCII):
             raise UserError(f"--setting {self.setting!r} is no custom setting, which is two names with a dot between")
+        if any(not re.fullmatch(r"[\w -]{1,48}", word, re.ASCII) for word in self.states):
+            raise UserError(f"the statuses {', '.join(self.states)} are more than words; rename them first")
         if self.type not in TYPES:
             raise UserError(f"--tenant-type {self.type!r} is none of {', '.join(TYPES)}")
         return self
 
 
-def write(folder: Path, names: Names, force: bool) -> list[Path]:
+def files(names: Names) -> dict[str, str]:
+    """The files by their names, with a team's own names in them."""
+    return {name: rename((FOLDER / name).read_text(encoding="utf-8"), names.checked(), name) for name in FILES}
+
+
+def write(folder: Path, texts: Mapping[str, str], force: bool) -> list[Path]:
     """Write the files; nothing at all where one is there already and it is not forced."""
-    targets = [folder / name for name in FILES]
+    targets = [folder / name for name in texts]
     there = [str(target) for target in targets if target.exists() and target.name != "__init__.py"]
     if there and not force:
         raise UserError(f"{', '.join(there)}: there already; --force writes over it")
-    texts = {name: rename((FOLDER / name).read_text(encoding="utf-8"), names.checked(), name) for name in FILES}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = [target for target in targets if target.name != "__init__.py" or not target.exists()]
@@ -96,21 +118,28 @@ _PLACES = re.compile(
     | \bINDEX\ IF\ NOT\ EXISTS\ jobs_(?P<index>\w+)
     | \b(?P<before>SCHEMA(?:\ IF\ NOT\ EXISTS)?\ )app\b
     | '(?P<text>app|jobs|app_owner|app_worker|app_tenant|app_jobs)'
+    | (?<!outcome\ =\ )(?<!outcome\ IN\ \()'(?P<state>queued|running|done|dead)'
+    | (?P<told>(?:row\[0\]|\bstatus)\ ==\ )"dead"
     | \bapp_(?P<role>owner|worker|tenant|jobs)\b
     """,
     re.VERBOSE,
 )
 
 
+def quote(name: str, mark: str = '"') -> str:
+    """The name as SQL takes it: in quotes where it needs them."""
+    plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in _RESERVED.split()
+    return name if plain else f"{mark}{name}{mark}"
+
+
 def rename(text: str, names: Names, file: str) -> str:
     """The text of a file with a team's names."""
     # In Python the quotes of a name stand in strings, most of them in double quotes.
     mark = '\\"' if file.endswith(".py") else '"'
-    tables = names.tables()
+    tables, states = names.tables(), dict(zip(STATES, names.states, strict=True))
 
     def quoted(name: str) -> str:
-        plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in _RESERVED.split()
-        return name if plain else f"{mark}{name}{mark}"
+        return quote(name, mark)
 
     def raw(name: str) -> str:
         return {"app": names.schema, "jobs": names.jobs}.get(name) or f"{names.schema}_{name[4:]}"
@@ -126,6 +155,8 @@ def rename(text: str, names: Names, file: str) -> str:
         "index": lambda found: "INDEX IF NOT EXISTS " + quoted(f"{names.jobs}_{found['index']}"),
         "before": lambda found: f"{found['before']}{quoted(names.schema)}",
         "text": lambda found: f"'{raw(found['text'])}'",
+        "state": lambda found: f"'{states[found['state']]}'",
+        "told": lambda found: f'{found["told"]}"{states["dead"]}"',
         "role": lambda found: quoted(f"{names.schema}_{found['role']}"),
     }
 

@@ -190,3 +190,9 @@ _STATE_OF = {"_".join(words(word)): state for state, names in _STATES.items() fo
 def state_of(value: str) -> str:
     """queued, running, active (running, if something else says so), done, failed or dead; else nothing."""
     return _STATE_OF.get("_".join(words(value)), "")
+
+
+def usual(value: str) -> int:
+    """How usual a word is for its state: the smaller, the more."""
+    names = _STATES.get(state_of(value), "").split()
+    return next((at for at, name in enumerate(names) if words(name) == words(value)), len(names))

@@ -40,14 +40,14 @@ def test_a_database_with_other_names(database: str, capsys: pytest.CaptureFixtur
 
 def test_what_is_missing_is_told(queue: Queue, capsys: pytest.CaptureFixture[str]) -> None:
     queue.admin.execute(
-        "ALTER TABLE app.jobs DROP COLUMN fence; ALTER TABLE app.jobs ALTER attempts TYPE bigint;"
+        "ALTER TABLE app.jobs DROP COLUMN fence; ALTER TABLE app.jobs ALTER attempts TYPE numeric;"
         "DROP INDEX app.jobs_running; DROP FUNCTION app.hold_job; ALTER FUNCTION app.finish_job RESET search_path;"
         "ALTER TABLE app.invoices NO FORCE ROW LEVEL SECURITY"
     )
     assert told(capsys, queue.worker_dsn) == (
         1,
         [
-            "jobs.attempts: is bigint, and should be integer",
+            "jobs.attempts: is numeric, and should be integer",
             "jobs.fence: is missing (bigint)",
             "jobs_running: this index is missing",
             "hold_job: this function is missing",
