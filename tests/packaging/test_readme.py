@@ -9,6 +9,7 @@ import pytest
 
 from auditor import cli
 from auditor.config import read_config
+from auditor.options import COMMANDS
 from tests.packaging.readme import README, SCREEN, fresh
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ def test_the_configuration_is_one_that_is_taken_and_shows_every_key(tmp_path: Pa
 
 
 def test_the_options_it_names_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["--help"])
+    for command in ([], *([each] for each in COMMANDS)):
+        with pytest.raises(SystemExit):
+            cli.main([*command, "--help"])
     known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     named = {
         option for line in TEXT.splitlines() if "pip" not in line for option in re.findall(r"--[a-z]+[a-z-]*", line)
