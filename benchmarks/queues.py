@@ -7,7 +7,7 @@
 Every job does the same: it writes one row, in a transaction. Every worker is a process that runs ten jobs at a time, is
 woken by a notification where its queue has that, and is asked for nothing that it does not do by default otherwise.
 Throughput counts from the first row to the last, by the server's clock, so that no start-up is in it. How soon a job
-begins is from the commit that made it to its row, with one idle worker, one job at a time; it includes the row.
+begins is from just before it is enqueued to its row, with one idle worker, one job at a time.
 
 Figures of one run can be compared with each other, and with no other machine's. The queues promise different things:
 the reference counts, fences, keeps a row of every run, and sets the tenant and its role for each job.
@@ -25,7 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,9 @@ TABLE = """
 """
 
 
-# The queues. `install` makes the tables; `enqueue` adds jobs; `work` runs until it is told to stop.
+Enqueue = Callable[[Sequence[int]], Awaitable[object]]
+
+# The queues. `install` makes the tables; `enqueuing` opens what adds jobs; `work` runs until it is told to stop.
 
 
 class Reference:
@@ -57,13 +59,18 @@ class Reference:
         with psycopg.connect(dsn, autocommit=True) as conn:
             conn.execute(schema.read_text(encoding="utf-8"))
 
-    async def enqueue(self, dsn: str, numbers: Sequence[int]) -> None:
-        from auditor.reference.worker import NewJob, enqueue
+    @asynccontextmanager
+    async def enqueuing(self, dsn: str) -> AsyncIterator[Enqueue]:
+        from auditor.reference.worker_async import NewJob, enqueue
 
-        with psycopg.connect(dsn) as conn:
-            conn.execute("SELECT set_config('app.tenant', '1', true)")
-            for at in range(0, len(numbers), 1000):
-                enqueue(conn, *(NewJob("mark", {"number": number}) for number in numbers[at : at + 1000]), wake=True)
+        async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as conn:
+
+            async def add(numbers: Sequence[int]) -> None:
+                async with conn.transaction():
+                    await conn.execute("SELECT set_config('app.tenant', '1', true)")
+                    await enqueue(conn, *(NewJob("mark", {"number": number}) for number in numbers), wake=True)
+
+            yield add
 
     def work(self, dsn: str) -> None:
         from auditor.reference.worker import Handlers, Options, Worker
@@ -111,10 +118,11 @@ class Procrastinate:
         async with self._app(dsn)[0].open_async() as app:
             await app.schema_manager.apply_schema_async()
 
-    async def enqueue(self, dsn: str, numbers: Sequence[int]) -> None:
+    @asynccontextmanager
+    async def enqueuing(self, dsn: str) -> AsyncIterator[Enqueue]:
         app, task = self._app(dsn)
         async with app.open_async():
-            await task.batch_defer_async(*({"number": number} for number in numbers))
+            yield lambda numbers: task.batch_defer_async(*({"number": number} for number in numbers))
 
     def work(self, dsn: str) -> None:
         asyncio.run(self._work(dsn))
@@ -145,10 +153,15 @@ class PgQueuer:
         async with self._app(dsn) as app:
             await app.queries.install()
 
-    async def enqueue(self, dsn: str, numbers: Sequence[int]) -> None:
-        payloads = [str(number).encode() for number in numbers]
+    @asynccontextmanager
+    async def enqueuing(self, dsn: str) -> AsyncIterator[Enqueue]:
         async with self._app(dsn) as app:
-            await app.queries.enqueue(["mark"] * len(numbers), payloads, [0] * len(numbers))
+
+            async def add(numbers: Sequence[int]) -> None:
+                payloads = [str(number).encode() for number in numbers]
+                await app.queries.enqueue(["mark"] * len(numbers), payloads, [0] * len(numbers))
+
+            yield add
 
     def work(self, dsn: str) -> None:
         asyncio.run(self._work(dsn))
@@ -187,10 +200,11 @@ class Oban:
         async with _pool(dsn) as pool:
             await install(pool)
 
-    async def enqueue(self, dsn: str, numbers: Sequence[int]) -> None:
+    @asynccontextmanager
+    async def enqueuing(self, dsn: str) -> AsyncIterator[Enqueue]:
         async with _pool(dsn) as pool:
             oban, mark = self._app(pool, {})
-            await oban.enqueue_many(*(mark.new({"number": number}) for number in numbers))
+            yield lambda numbers: oban.enqueue_many(*(mark.new({"number": number}) for number in numbers))
 
     def work(self, dsn: str) -> None:
         asyncio.run(self._work(dsn))
@@ -240,7 +254,7 @@ def throughput(name: str, dsn: str, jobs: int, workers: int) -> float:
     """Jobs a second, from the first to the last."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(TABLE)
-        asyncio.run(QUEUES[name].enqueue(dsn, range(jobs)))
+        asyncio.run(_enqueue(name, dsn, range(jobs)))
         conn.execute("VACUUM ANALYZE")
         processes = [_start(name, dsn) for _ in range(workers)]
         try:
@@ -256,28 +270,39 @@ def throughput(name: str, dsn: str, jobs: int, workers: int) -> float:
     return (jobs - 1) / float(row[1])
 
 
+async def _enqueue(name: str, dsn: str, numbers: Sequence[int]) -> None:
+    async with QUEUES[name].enqueuing(dsn) as add:
+        for at in range(0, len(numbers), 1000):
+            await add(numbers[at : at + 1000])
+
+
 def begins_after(name: str, dsn: str, jobs: int) -> float:
-    """Milliseconds from the commit that makes a job to its row; the median of so many jobs, one at a time."""
-    waits = []
+    """Milliseconds from when a job is enqueued to its row; the median of so many jobs, one at a time."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(TABLE)
         processes = [_start(name, dsn)]
         try:
-            asyncio.run(QUEUES[name].enqueue(dsn, [-1]))
-            _until(conn, "bool_or(number = -1)", 0.002, processes)
-            for number in range(jobs):
-                time.sleep(0.05)
-                asyncio.run(QUEUES[name].enqueue(dsn, [number]))
-                row = conn.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
-                assert row is not None
-                _until(conn, f"bool_or(number = {number})", 0.002, processes)
-                began = "SELECT extract(epoch FROM min(at))::float8 FROM public.marks WHERE number = %s"
-                at = conn.execute(began, (number,)).fetchone()
-                assert at is not None
-                waits.append(1000 * (at[0] - row[0]))
+            return statistics.median(asyncio.run(_waits(name, dsn, conn, jobs, processes)))
         finally:
             _end(processes)
-    return statistics.median(waits)
+
+
+async def _waits(
+    name: str, dsn: str, conn: psycopg.Connection[Any], jobs: int, processes: Sequence[subprocess.Popen[bytes]]
+) -> list[float]:
+    waits = []
+    async with QUEUES[name].enqueuing(dsn) as add:
+        for number in range(-1, jobs):
+            await asyncio.sleep(0.05)
+            row = conn.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+            await add([number])
+            _until(conn, f"bool_or(number = {number})", 0.002, processes)
+            began = "SELECT extract(epoch FROM min(at))::float8 FROM public.marks WHERE number = %s"
+            at = conn.execute(began, (number,)).fetchone()
+            assert row is not None
+            assert at is not None
+            waits.append(1000 * (at[0] - row[0]))
+    return waits[1:]  # the first waits for the worker to start
 
 
 def _start(name: str, dsn: str) -> subprocess.Popen[bytes]:
