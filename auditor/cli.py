@@ -10,7 +10,7 @@ from auditor import __version__
 TYPE_CHECKING = False  # as in `typing`, whose import takes longer than to say the version
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from auditor.audit import Examined
     from auditor.config import Config
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from auditor.lines import Lines
     from auditor.packs import LoadedRule
     from auditor.report import Summary
+    from auditor.report.look import Look
     from auditor.timeline import Timeline
 
 FOUND, FAILED, INTERRUPTED = 1, 2, 130
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         options = parse(words)
         verbose = options.verbose
-        code = {"check": check, "reference": reference, "rule": rule, "timeline": timeline}[options.command](options)
+        code = COMMANDS[options.command](options)
         sys.stdout.flush()
         return code
     except UserError as error:
@@ -173,6 +174,22 @@ def _write_reference(options: Namespace) -> int:
     return 0
 
 
+def lab(options: Namespace) -> int:
+    """Show faults on a real PostgreSQL."""
+    from auditor.lab.command import run
+
+    return run(options, _look(options))
+
+
+COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
+    "check": check,
+    "lab": lab,
+    "reference": reference,
+    "rule": rule,
+    "timeline": timeline,
+}
+
+
 # The steps
 
 
@@ -255,6 +272,12 @@ def _tell(config: Config, rules: Sequence[LoadedRule], inventory: Inventory, sum
     print(f"files: {found}", file=sys.stderr)
     for path, reason in summary.skipped:
         print(f"skipped: {plain(path)}: {plain(reason)}", file=sys.stderr)
+
+
+def _look(options: Namespace) -> Look:
+    from auditor.report.look import look_at
+
+    return look_at(sys.stdout, options.color, os.environ)
 
 
 def _here() -> str:

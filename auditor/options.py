@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from auditor.config import Config
 
-COMMANDS = ("check", "reference", "rule", "timeline")
+COMMANDS = ("check", "lab", "reference", "rule", "timeline")
 
 _DESCRIPTION = """\
 Reads Python workers and SQL, and tells from source alone as which tenant each statement runs, what a rollback
@@ -30,6 +30,7 @@ commands:
   tenant-audit reference DIR            write the schema and the workers to migrate to, with your names;
                                         --from PATH takes them from your code, and adds a migration
   tenant-audit reference --check DSN    whether a database carries what they need
+  tenant-audit lab [NAME …]             see each fault happen on a real PostgreSQL; `lab list` names them
   A folder that is named like a command is audited as ./rule.
 
 examples:
@@ -72,6 +73,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     """The options, with the command in `command`. A command is the first word or it is none."""
     command = words[0] if words and words[0] in COMMANDS else ""
     rest = list(words[1:] if command else words)
+    if command == "lab":
+        return _for_lab().parse_args(rest, argparse.Namespace(command="lab"))
     if command == "reference":
         return _for_reference().parse_args(rest, argparse.Namespace(command="reference", rules=[]))
     if command == "rule":
@@ -168,6 +171,30 @@ def _for_reference() -> _Parser:
     names.add_argument("--tenant-column", metavar="NAME", help="(default: tenant_id)")
     names.add_argument("--tenant-type", metavar="TYPE", help="bigint, integer, text, uuid (default: bigint)")
     names.add_argument("--setting", metavar="NAME", help="what policies read (default: app.tenant)")
+    _add_common(group)
+    return parser
+
+
+def _for_lab() -> _Parser:
+    parser = _Parser(
+        "lab",
+        description="Makes each fault happen on a real PostgreSQL, and holds what is seen against what was found\n"
+        "before. Exit code 0: all of it holds; 1: something differs; 2: wrong use, or no server.",
+    )
+    group = parser.add_argument_group("options")
+    group.add_argument("names", nargs="*", metavar="NAME", help="experiments, `all` (the default), or `list`")
+    group.add_argument(
+        "--dsn",
+        metavar="DSN",
+        help="use this database, which has to be empty; else $TENANT_AUDIT_DSN, else a server of its own",
+    )
+    size = group.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="all of them within three minutes (the default)")
+    size.add_argument("--full", action="store_true", help="as many jobs as were measured before")
+    group.add_argument("--json", metavar="FILE", help="write what was found there, too; - for standard output instead")
+    group.add_argument("--html", metavar="FILE", help="write a page with tables and pictures, too")
+    group.add_argument("--seed", type=int, default=1, metavar="N", help="for what is random (default: 1)")
+    _add_color(group)
     _add_common(group)
     return parser
 

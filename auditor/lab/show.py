@@ -1,0 +1,49 @@
+"""What experiments found, as a table in the terminal: the article's figures beside those of this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from auditor.lab.run import Report
+    from auditor.report.look import Look
+
+_MARKS = {True: "=", False: "differs", None: ""}
+
+
+def show_versions(found: Mapping[str, str], out: TextIO) -> None:
+    told = [f"{'PostgreSQL' if name == 'postgresql' else name} {version}" for name, version in found.items()]
+    print(", ".join(told), file=out)
+
+
+def show(report: Report, look: Look, out: TextIO) -> None:
+    """One experiment: its question, a table, its pictures, and the verdict."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(
+        file=out,
+        width=look.width,
+        color_system="standard" if look.colour else None,
+        force_terminal=look.colour,
+        highlight=False,
+    )
+    console.print()
+    console.print(Text.assemble((report.experiment.name, "bold"), "  ", report.experiment.title))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("", "article", "here", ""):
+        table.add_column(heading, overflow="fold")
+    for row in report.outcome.rows:
+        style = "red" if row.holds is False else "dim" if row.holds is None and not row.figures else ""
+        table.add_row(
+            Text(row.what), Text(row.article), Text(row.here, style=style), Text(_MARKS[row.holds], style=style)
+        )
+    console.print(table)
+    for chart in report.outcome.charts:
+        console.print(Text.from_ansi(chart.text(look.width, look.colour)))
+    console.print(Text(report.outcome.verdict, style="bold green" if report.outcome.holds else "bold red"))
+    console.print(Text(report.experiment.means))

@@ -1,0 +1,40 @@
+"""The tenant of one job in the hands of the next one, through every driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from auditor.lab.leak import EXPERIMENT
+from auditor.lab.leaks import DRIVERS, Driver, Variant
+
+if TYPE_CHECKING:
+    from auditor.lab.place import Place
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
+def test_a_committed_session_setting_is_the_next_jobs_tenant(place: Place, driver: Driver) -> None:
+    for name in driver.needs:
+        pytest.importorskip(name)
+    place.with_invoices()
+    seen = {variant: driver.run(place.worker_dsn, variant) for variant in Variant}
+    if driver.clears:
+        assert set(seen.values()) == {(0, 0, 0)}
+    else:
+        assert seen[Variant.SESSION] == (20_000, 10_000, 6_666)
+        assert seen[Variant.SESSION_FAILS] == (20_000, 20_000, 6_666)  # what is left is the last success's
+        assert seen[Variant.AUTOCOMMIT] == (20_000, 10_000, 6_666)  # there is nothing to roll back
+        assert seen[Variant.LOCAL] == (0, 0, 0)
+
+
+def test_the_experiment_holds(place: Place) -> None:
+    outcome = EXPERIMENT.run(place)
+    assert outcome.holds, outcome.verdict
+    assert outcome.verdict.startswith("holds: ")
+    assert [row.figures["seen"] for row in outcome.rows[:4]] == [
+        (20_000, 10_000, 6_666),
+        (20_000, 20_000, 6_666),
+        (20_000, 10_000, 6_666),
+        (0, 0, 0),
+    ]
