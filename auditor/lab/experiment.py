@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from auditor.lab.chart import Chart
     from auditor.lab.place import Place
-
-#: What a figure is: a count, a time, a state.
-Figure = int | float | str | bool
 
 
 @dataclass(frozen=True)
@@ -23,8 +20,8 @@ class Row:
     article: str  #: what was found before; empty where it was not looked at
     here: str
     holds: bool | None = None
-    #: The same as figures, for programs.
-    figures: Mapping[str, Figure | Sequence[Figure]] = field(default_factory=dict)
+    #: The same for programs: counts, times and states that JSON has.
+    figures: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from auditor.lab.server import Server
 
 #: In the order in which they are told; each is a module of that name beside this one.
-NAMES = ("leak", "policy", "claim")
+NAMES = ("leak", "reset", "poison", "crash", "lease", "policy", "claim")
 #: Told with the server's version, where they are there.
 _DRIVERS = ("psycopg", "psycopg_pool", "psycopg2", "asyncpg", "sqlalchemy", "django")
 
@@ -63,8 +63,12 @@ def run(
     wanted: Sequence[Experiment], server: Server, full: bool, seed: int, say: Callable[[str], None]
 ) -> Iterator[Report]:
     """Run each in a place of its own on the server, which is left as it was."""
+    import logging
+
     from auditor.lab.place import Place
 
+    # What a driver has to say of faults that are made on purpose is what the tables tell.
+    logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     for experiment in wanted:
         place = Place(server.dsn, full, seed, partial(_say, say, experiment.name))
         started = time.perf_counter()
