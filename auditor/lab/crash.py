@@ -39,7 +39,7 @@ def _state(admin: psycopg.Connection[Any]) -> tuple[str, int, int, bool]:
         """
     ).fetchone()
     assert row is not None
-    return row
+    return str(row[0]), int(row[1]), int(row[2]), bool(row[3])
 
 
 def _single(place: Place) -> Row:
