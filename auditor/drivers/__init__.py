@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from functools import cache
 
-from auditor.drivers import psycopg, psycopg2
+from auditor.drivers import django, psycopg, psycopg2
 from auditor.drivers.model import Act, Driver, Thing
 
-__all__ = ["DRIVERS", "Act", "Driver", "Thing", "by_name", "made_by", "typed_as"]
+__all__ = [
+    "DRIVERS",
+    "Act",
+    "Driver",
+    "Thing",
+    "by_name",
+    "function",
+    "held_as",
+    "holding",
+    "imported",
+    "made_by",
+    "typed_as",
+]
 
-DRIVERS: tuple[Driver, ...] = (psycopg.DRIVER, psycopg2.DRIVER)
+DRIVERS: tuple[Driver, ...] = (psycopg.DRIVER, psycopg2.DRIVER, django.DRIVER)
 
 
 @cache
@@ -28,3 +40,35 @@ def made_by(callee: str) -> tuple[Driver, Thing] | None:
 def typed_as(name: str) -> tuple[Driver, Thing] | None:
     """What a value annotated with the library class `name`, a dotted name, is."""
     return next(((driver, driver.types[name]) for driver in DRIVERS if name in driver.types), None)
+
+
+@cache
+def held_as(name: str) -> tuple[Driver, Thing] | None:
+    """What the library object `name`, a dotted name, is of the connections that a driver keeps for the process."""
+    return next(((driver, driver.held[name]) for driver in DRIVERS if name in driver.held), None)
+
+
+@cache
+def function(name: str) -> tuple[Driver, Act] | None:
+    """What the library function `name`, a dotted name, does to a connection that its driver keeps."""
+    return next(((driver, driver.functions[name]) for driver in DRIVERS if name in driver.functions), None)
+
+
+@cache
+def holding(name: str) -> Driver | None:
+    """The driver in whose packages something of that dotted name is."""
+    return next((one for one in DRIVERS if any(_is_below(name, package) for package in one.packages)), None)
+
+
+@cache
+def imported(loads: str, attribute: str | None) -> Driver | None:
+    """The driver whose connections a module works with that imports this: `from loads import attribute`."""
+    driver = holding(loads) or holding(f"{loads}.{attribute}")
+    if driver is None or not driver.imports:
+        return driver
+    name = loads if attribute is None else f"{loads}.{attribute}"
+    return driver if name in driver.imports or attribute == "*" else None
+
+
+def _is_below(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")

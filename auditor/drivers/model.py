@@ -19,6 +19,7 @@ class Thing(enum.Enum):
     NULL_POOL = "pool that keeps nothing"
     CURSOR = "cursor"
     CLIENT_CURSOR = "cursor that binds in the client"
+    CONNECTIONS = "connections by alias"
     INFO = "connection info"
     ADAPTERS = "anything else of the driver that touches no transaction"
 
@@ -47,6 +48,13 @@ class Act(enum.Enum):
     BORROW = enum.auto()  #: a block that acquires and releases
     CHECK = enum.auto()  #: the pool's own check of a connection, which leaves it as it was
     CLOSE_POOL = enum.auto()
+    MARK_ROLLBACK = enum.auto()  #: set_rollback(value): from here on the transaction can only be rolled back
+    DEFER = enum.auto()  #: runs its first argument once the transaction is committed; at once outside of one
+    SAVEPOINT = enum.auto()
+    RELEASE_SAVEPOINT = enum.auto()
+    ROLLBACK_SAVEPOINT = enum.auto()
+    HELD = enum.auto()  #: gives the connection of an alias that the driver keeps
+    ALL = enum.auto()  #: gives all of them
     NOTHING = enum.auto()  #: known, and of no consequence here
 
 
@@ -125,5 +133,20 @@ class Driver:
     #: Isolation levels under which no transaction is begun, by the name or number they are written with.
     autocommit_levels: frozenset[str] = frozenset()
     isolation_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    #: Connections that the driver itself keeps for the process, by the dotted name under which code finds them.
+    held: Mapping[str, Thing] = field(default_factory=lambda: MappingProxyType({}))
+    #: Functions that work on one of these: on the one whose alias they are given, else on the default.
+    functions: Mapping[str, Act] = field(default_factory=lambda: MappingProxyType({}))
+    default_alias: str = "default"
+    #: What of its packages tells, where it is imported, that a module works on connections; empty: anything.
+    imports: frozenset[str] = frozenset()
+    #: Its connections are in autocommit when nobody says otherwise.
+    autocommit: bool = False
+    #: A connection that was closed is opened again, as new, by whoever uses it next.
+    reopens: bool = False
+    #: The end of a savepoint's block raises where a statement in it has failed and the failure was caught.
+    release_raises: bool = False
+    #: What the driver raises where it refuses what it is asked; empty: its ProgrammingError.
+    refuses_with: str = ""
     #: The formats of a template string (PEP 750) that is executed; none where the driver takes no templates.
     template_formats: Mapping[str, Filling] = field(default_factory=lambda: MappingProxyType({}))

@@ -15,6 +15,7 @@ from auditor.program.catalogue import Catalogue
 from auditor.program.code import ClassInfo, ModuleInfo
 from auditor.program.modules import ModuleIndex
 from auditor.program.relevance import Relevance, Sources, Telling
+from auditor.program.settings_files import UNSEEN, DatabaseSettings, read_settings
 from auditor.python.locate import locate
 from auditor.python.read import Unread as UnreadPython
 from auditor.python.read import read_python
@@ -84,6 +85,8 @@ class Program:
         self._sql: dict[str, SqlFile | None] = {}
         #: Whether any file speaks of autocommit, so that a connection that comes from elsewhere may be in it.
         self.switches_autocommit = False
+        #: Files with Django's settings, read when what they say is first asked for.
+        self.settings_files: list[SourceFile] = []
         self._steps: dict[int, tuple[Statement, tuple[Step, ...]]] = {}
         self._places: dict[tuple[object, ...], Place] = {}
         self._meanings: dict[str, tuple[Statement, ...]] = {}
@@ -270,10 +273,20 @@ class Program:
         """How the driver's connections are when their making does not say."""
         said = self.config.drivers.get(driver.name)
         if said is None:
-            return Defaults(False, driver.prepares_after)
+            return Defaults(driver.autocommit, driver.prepares_after)
         threshold = said.prepare_threshold
         prepares = driver.prepares_after if threshold is None else None if isinstance(threshold, str) else threshold
-        return Defaults(bool(said.autocommit), prepares)
+        autocommit = driver.autocommit if said.autocommit is None else said.autocommit
+        return Defaults(bool(autocommit), prepares)
+
+    @cached_property
+    def _database_settings(self) -> dict[str, DatabaseSettings]:
+        modules = (self.load(file) for file in self.settings_files)
+        return read_settings(module for module in modules if module is not None)
+
+    def database_settings(self, alias: str) -> DatabaseSettings:
+        """What Django's settings say of a database; nothing where none are seen that name it."""
+        return self._database_settings.get(alias, UNSEEN)
 
     def likely_driver(self, module: ModuleInfo) -> Driver | None:
         """The driver that SQL in this module goes through when nothing else tells: the only one that is imported."""
@@ -297,6 +310,5 @@ def _only(found: frozenset[str] | set[str]) -> Driver | None:
 @cache
 def _drivers_of(module: ModuleInfo) -> frozenset[str]:
     """The names of the drivers that a module imports."""
-    known = {package: driver.name for driver in drivers.DRIVERS for package in driver.packages}
-    packages = {part.loads.partition(".")[0] for part in module.imports}
-    return frozenset(known[package] for package in packages & known.keys())
+    found = (drivers.imported(part.loads, part.attribute) for part in module.imports)
+    return frozenset(driver.name for driver in found if driver is not None)

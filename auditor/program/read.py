@@ -12,6 +12,7 @@ from auditor.drivers.model import Binding
 from auditor.files import Role, SourceFile, read
 from auditor.program.origins import Origin
 from auditor.program.program import Program
+from auditor.program.settings_files import TRIGGERS as SETTINGS
 from auditor.search import mentions, search
 from auditor.sql.meaning import Kind, hole
 
@@ -72,8 +73,8 @@ def read_program(
 def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progress: Progress) -> Program:
     inventory, config = program.inventory, program.config
     files = [file for file in inventory.files if file.role is not Role.TEST or config.include_tests]
-    packages = {package.encode(): driver for driver in drivers.DRIVERS for package in driver.packages}
-    found = search(files, [*triggers, *packages, _SWITCH], jobs=jobs)
+    packages = {re.escape(package).encode(): driver for driver in drivers.DRIVERS for package in driver.packages}
+    found = search(files, [*triggers, *packages, _SWITCH, *SETTINGS], jobs=jobs)
     # A file that cannot be read is found with nothing in it: whoever loads it learns why.
     hits = {file for file, numbers in found.items() if not numbers or min(numbers) < len(triggers)}
     switch = len(triggers) + len(packages)
@@ -84,6 +85,7 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
     program.telling.binds_on_server = any(
         driver.binding is Binding.SERVER for driver in (*used.values(), default) if driver is not None
     )
+    program.settings_files = [file for file, numbers in found.items() if any(number > switch for number in numbers)]
     program.switches_autocommit = any(switch in numbers for numbers in found.values())
     wanted = [file for file in files if file in hits]
     for number, file in enumerate(wanted):

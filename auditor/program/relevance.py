@@ -81,8 +81,7 @@ class Relevance:
 
 def _names_of_drivers(module: ModuleInfo) -> Iterator[str]:
     """The local names of what a module imports from drivers."""
-    packages = {package for driver in drivers.DRIVERS for package in driver.packages}
-    return (part.name for part in module.imports if part.loads.partition(".")[0] in packages)
+    return (part.name for part in module.imports if drivers.imported(part.loads, part.attribute) is not None)
 
 
 def _is_direct(function: FunctionInfo) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from auditor.python import nodes
 from auditor.timeline import failures
-from auditor.timeline.driver_blocks import REFUSED
+from auditor.timeline.driver_blocks import MISPLACED, REFUSED
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge, merge_raises
 from auditor.timeline.values import (
@@ -126,10 +126,11 @@ class Blocks:
         database = self.walker.database.blocks
         states: list[State] = []
         for entered, given, exit_as in database.enter(manager, state, frame, span):
-            if exit_as[0] == REFUSED:
+            if exit_as[0] in (REFUSED, MISPLACED):
                 # What stands in it is looked at all the same: it is what is kept from running.
                 body(entered, given, Flow())
-                raised = self.walker.raised("sql", None, span, frame)
+                error = External("builtins.RuntimeError") if exit_as[0] == MISPLACED else None
+                raised = self.walker.raised("sql" if error is None else "raise", error, span, frame)
                 flow.raises.append((self.walker.failed(state, raised), raised))
                 continue
             states.extend(
@@ -138,7 +139,7 @@ class Blocks:
                     lambda start, out, given=given: body(start, given, out),  # type: ignore[misc]
                     lambda end, raised, out, exit_as=exit_as: [  # type: ignore[misc]
                         (after, database.swallows(exit_as, end, raised))
-                        for after in database.leave(exit_as, end, raised, frame, span)
+                        for after in database.leave(exit_as, end, raised, frame, span, out)
                     ],
                     flow,
                 )
@@ -165,7 +166,7 @@ class Blocks:
         return [
             (after.unbind(key), NONE)
             for raised in ways
-            for after in database.leave(exit_as, call.state, raised, call.frame, call.span)
+            for after in database.leave(exit_as, call.state, raised, call.frame, call.span, call.flow)
         ]
 
     def _around(

@@ -204,12 +204,33 @@ class Calls:
     def _walked(self, info: FunctionInfo, inner: Frame, call: Invocation) -> Outcome:
         ready = self.parameters.bind(info, inner, call)
         out = Flow()
-        ends = self.walker.block(info.node.body, [ready], inner, out)
+        ends = self.body(info, ready, inner, out)
         results = [*out.returns, *((end, NONE) for end in ends)]
         return (
             merge_values([(self._left(after, inner), value) for after, value in results]),
             merge_raises([(self._left(after, inner), raised) for after, raised in out.raises]),
         )
+
+    def body(self, info: FunctionInfo, state: State, frame: Frame, flow: Flow) -> list[State]:
+        """The states at the end of a function's body, which runs inside the blocks that its decorators open."""
+
+        def plain(start: State, out: Flow) -> list[State]:
+            return self.walker.block(info.node.body, [start], frame, out)
+
+        run: Callable[[State, Flow], list[State]] = plain
+        for block in reversed(self.walker.database.held.around(info)):
+            run = self._within(block, run, info, frame)
+        return run(state, flow)
+
+    def _within(
+        self, block: Block, run: Callable[[State, Flow], list[State]], info: FunctionInfo, frame: Frame
+    ) -> Callable[[State, Flow], list[State]]:
+        def body(state: State, flow: Flow) -> list[State]:
+            return self.walker.blocks.run(
+                block, lambda start, _value, out: run(start, out), state, frame, flow, info.node.name_span
+            )
+
+        return body
 
     def pending(self, pending: Pending, call: Invocation, on_yield: OnYield | None = None) -> Results:
         """Run what was called earlier and only runs now, from the state and place of `call`."""

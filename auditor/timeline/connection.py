@@ -93,6 +93,8 @@ class ConnectionState:
     pipeline: bool = False
     #: The driver takes a transaction to be open that the text of a statement has ended, and begins no other.
     misled: bool = False
+    #: The driver refuses statements until the transaction is rolled back, though the server would take them.
+    doomed: bool = False
     #: The last statement claimed a job: what is fetched next is that job, or nothing.
     fetches_claim: bool = False
     #: The tables that were read or written as some tenant since it was opened or borrowed.
@@ -181,6 +183,7 @@ def _ended(state: ConnectionState, undone: tuple[Mark, ...]) -> ConnectionState:
         pending=(),
         undone=undone,
         aborted_at=None,
+        doomed=False,
     )
 
 
@@ -210,6 +213,7 @@ def rollback_to(state: ConnectionState, name: str | None, place: Place) -> Conne
     return replace(
         state,
         status=Status.OPEN,
+        doomed=False,
         settings=settings,
         savepoints=state.savepoints[:depth],
         pending=tuple(mark for mark in state.pending if mark.level < level),

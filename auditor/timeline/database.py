@@ -13,6 +13,7 @@ from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
 from auditor.timeline.driver_blocks import DriverBlocks
 from auditor.timeline.events import Ended, JobEnded, Opened
+from auditor.timeline.held import HeldConnections
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.pools import Pools
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge
@@ -64,6 +65,7 @@ class Database:
         self.pools = Pools(walker)
         self.blocks = DriverBlocks(walker, self)
         self.statements = Statements(walker, self)
+        self.held = HeldConnections(walker, self)
         #: How often anything was asked of a connection: a call during which it stands still has nothing to do with one.
         self.used = 0
         self._given: dict[Key, ConnectionState] = {}
@@ -89,6 +91,11 @@ class Database:
             Act.BORROW: self._borrow,
             Act.CHECK: self._nothing,
             Act.CLOSE_POOL: self._nothing,
+            Act.MARK_ROLLBACK: lambda receiver, call: self.held.mark_rollback(_key_of(receiver), call),
+            Act.DEFER: lambda receiver, call: self.held.defer(_key_of(receiver), call),
+            Act.SAVEPOINT: lambda receiver, call: self.held.savepoint(_key_of(receiver), call),
+            Act.RELEASE_SAVEPOINT: lambda receiver, call: self.held.end_savepoint(_key_of(receiver), False, call),
+            Act.ROLLBACK_SAVEPOINT: lambda receiver, call: self.held.end_savepoint(_key_of(receiver), True, call),
             Act.NOTHING: self._nothing,
         }
 
@@ -179,7 +186,7 @@ class Database:
     def state_of(self, key: Key, state: State) -> ConnectionState:
         """The state of a connection; one that is gone is closed."""
         self.used += 1
-        known = state.connections.get(key) or self._given.get(key)
+        known = state.connections.get(key) or self._given.get(key) or self.held.found(key)
         return known or ConnectionState(driver="", life=Life.GIVEN, status=Status.CLOSED, sure=Confidence.LOW)
 
     def driver_of(self, key: Key, state: State) -> Driver | None:
@@ -212,6 +219,8 @@ class Database:
             return Connection(receiver.connection) if name == "connection" else None
         if not isinstance(receiver, Connection):
             return None
+        if self.held.is_held(receiver.key):
+            return self.held.attribute(receiver.key, name, state)
         connection = self.state_of(receiver.key, state)
         if name == "autocommit":
             return {Autocommit.ON: TRUE, Autocommit.OFF: FALSE}.get(connection.autocommit, UNKNOWN)
@@ -270,6 +279,10 @@ class Database:
             return None
         things = (Thing.CONNECTION,) if isinstance(receiver, Connection) else (Thing.CURSOR, Thing.CLIENT_CURSOR)
         return next((act for thing in things if (act := driver.methods.get((thing, name)))), None)
+
+    def act(self, act: Act, receiver: Value, call: Invocation) -> Results:
+        """A deed of the driver on one of its things."""
+        return self._acts[act](receiver, call)
 
     def helper(self, act: Act, call: Invocation) -> Results:
         """A function of the driver that is given a connection or cursor first: execute_values(cursor, sql, rows)."""
@@ -373,7 +386,8 @@ class Database:
 
     def _refused(self, driver: Driver, call: Invocation) -> Results:
         """The driver raises instead of doing what was asked."""
-        raised = self.walker.raised("raise", External(f"{driver.name}.ProgrammingError"), call.span, call.frame)
+        error = driver.refuses_with or f"{driver.name}.ProgrammingError"
+        raised = self.walker.raised("raise", External(error), call.span, call.frame)
         call.flow.raises.append((self.walker.failed(call.state, raised), raised))
         return []
 
@@ -383,6 +397,9 @@ class Database:
         state = call.state
         if self.state_of(key, state).in_transaction:
             state = self.end(key, state, "rollback", "close()", call.place, call.frame)
+        driver = self.driver_of(key, state)
+        if driver is not None and driver.reopens:
+            return [(self.held.reopened(key, state), NONE)]
         return [(self.closed(key, state), NONE)]
 
     def closed(self, key: Key, state: State) -> State:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.drivers.model import AfterBlock
 from auditor.timeline import connection as change
-from auditor.timeline.connection import ConnectionState, Status
+from auditor.timeline.connection import Autocommit, ConnectionState, Status
 from auditor.timeline.events import END_OF_BLOCK, Began, Ended
 from auditor.timeline.values import UNKNOWN, Block, Connection, Cursor, External, Key, Pool, Raised, Value
 
@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from auditor.findings import Place
     from auditor.python import nodes
     from auditor.timeline.database import Database
-    from auditor.timeline.state import Frame, State
+    from auditor.timeline.state import Flow, Frame, State
     from auditor.timeline.walker import Walker
 
 #: How a block is left: what it was, on which connection, and for a borrowed one the pool, for a savepoint its depth.
 ExitAs = tuple[str, Key, Key]
 #: The block is not entered: the server refuses what it begins with, or the driver a block in a block.
 REFUSED = "refused"
+#: It says that it is the outermost, and isn't: that is no error of the database.
+MISPLACED = "misplaced"
+#: It has begun nothing, and takes part in the transaction around it.
+_JOINED = "joined"
 
 
 class DriverBlocks:
@@ -63,17 +67,23 @@ class DriverBlocks:
         self, block: Block, connection: ConnectionState, state: State, frame: Frame
     ) -> tuple[State, Value, ExitAs]:
         place = frame.module.place(block.site)
-        if connection.status is Status.ABORTED:
-            # The savepoint is refused: the block is never entered.
+        joins = connection.blocks > 0 and (connection.doomed or not block.savepoint)
+        misplaced = block.durable and connection.blocks > 0
+        if joins or misplaced or connection.status is Status.ABORTED:
+            # In an aborted transaction the savepoint is refused: the block is never entered.
             inside = state.connect(block.key, replace(connection, blocks=connection.blocks + 1))
-            return inside, UNKNOWN, (REFUSED, block.key, 0)
-        if connection.status is Status.UNKNOWN:
+            return inside, UNKNOWN, (MISPLACED if misplaced else _JOINED if joins else REFUSED, block.key, 0)
+        driver = drivers.by_name(connection.driver)
+        if driver is not None and driver.autocommit and connection.autocommit is Autocommit.OFF:
+            # Somebody has taken the transactions on himself: the block is a savepoint, and commits nothing.
+            connection = change.begin(connection, place)
+        if connection.status is Status.UNKNOWN and not block.durable:
             # The caller may have begun a transaction: at the end nothing is known of it, as before.
             kind, after = "unknown", change.begin(replace(connection, status=Status.IDLE), place)
         elif connection.in_transaction:
             kind, after = "savepoint", change.savepoint(connection, "")
         else:
-            kind, after = "transaction", change.begin(connection, place)
+            kind, after = "transaction", change.begin(replace(connection, status=Status.IDLE), place)
         after = replace(after, blocks=connection.blocks + 1)
         state = state.connect(block.key, after)
         state = self.walker.see(Began(place, block.key, after, kind == "savepoint", frame.symbol), state)
@@ -81,11 +91,17 @@ class DriverBlocks:
         return state, UNKNOWN, (how, block.key, len(connection.savepoints))
 
     def leave(
-        self, exit_as: ExitAs, state: State, raised: Raised | None, frame: Frame, span: nodes.Span
+        self,
+        exit_as: ExitAs,
+        state: State,
+        raised: Raised | None,
+        frame: Frame,
+        span: nodes.Span,
+        flow: Flow,
     ) -> list[State]:
-        """Leave a driver's block, by an exception or not."""
+        """Leave a driver's block, by an exception or not; what leaving it raises goes to `flow`."""
         how, key, other = exit_as
-        if how in ("nothing", REFUSED) or (
+        if how in ("nothing", REFUSED, MISPLACED) or (
             how != "borrow" and self.database.state_of(key, state).status is Status.CLOSED
         ):
             return [state]
@@ -101,12 +117,34 @@ class DriverBlocks:
             return self.database.pools.release(other, key, state, frame, span)
         if how == "connection":
             return [self._leave_connection(key, end, state, place, frame)]
-        return [self._leave_transaction(how, key, other, end, state, place, frame)]
+        if how == _JOINED:
+            return [self._leave_joined(key, raised, state, place)]
+        before = self.database.state_of(key, state)
+        state = self._leave_transaction(how, key, other, end, state, place, frame)
+        if raised is None and self._release_fails(how, before):
+            error = self.walker.raised("sql", None, span, frame)
+            flow.raises.append((self.walker.failed(state, error), error))
+            return []
+        return [state]
+
+    @staticmethod
+    def _release_fails(how: str, before: ConnectionState) -> bool:
+        """Whether RELEASE SAVEPOINT is refused, a failure in the block having been caught."""
+        driver = drivers.by_name(before.driver)
+        aborted = before.status is Status.ABORTED and not before.doomed
+        return how == "savepoint" and aborted and driver is not None and driver.release_raises
+
+    def _leave_joined(self, key: Key, raised: Raised | None, state: State, place: Place) -> State:
+        """What goes wrong in a block that has no savepoint of its own dooms the transaction around it."""
+        connection = self.database.state_of(key, state)
+        if raised is not None and connection.in_transaction:
+            connection = replace(change.abort(connection, place), doomed=True)
+        return state.connect(key, replace(connection, blocks=max(connection.blocks - 1, 0)))
 
     def swallows(self, exit_as: ExitAs, state: State, raised: Raised | None) -> bool:
         """Whether an exception that leaves a driver's block goes no further."""
         how, key, _ = exit_as
-        if raised is None or how in ("nothing", REFUSED, "borrow", "connection", "pipeline"):
+        if raised is None or how in ("nothing", REFUSED, MISPLACED, "borrow", "connection", "pipeline"):
             return False
         driver = self.database.driver_of(key, state)
         return driver is not None and isinstance(raised.type, External) and raised.type.name in driver.block_rollbacks

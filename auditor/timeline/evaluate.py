@@ -128,9 +128,13 @@ class Evaluator:
 
     def _subscript(self, node: nodes.Subscript, state: State, frame: Frame, flow: Flow) -> Results:
         return [
-            (after, either([subscript(option, key) for option in options_of(value)]))
+            (after, either([self._item(option, key) for option in options_of(value)]))
             for after, (value, key) in self.each((node.value, node.key), state, frame, flow)
         ]
+
+    def _item(self, collection: Value, key: Value) -> Value:
+        held = self.walker.database.held.item(collection, key)
+        return subscript(collection, key) if held is None else held
 
     def _call(self, node: nodes.Call, state: State, frame: Frame, flow: Flow) -> Results:
         return self.walker.calls.evaluate(node, state, frame, flow)

@@ -58,8 +58,7 @@ def _catches_sql(handler: Value, walker: Walker) -> bool | None:
     if isinstance(handler, External):
         if any(handler.name in driver.errors for driver in drivers.DRIVERS):
             return True
-        package = handler.name.partition(".")[0]
-        return None if any(package in driver.packages for driver in drivers.DRIVERS) else False
+        return None if drivers.holding(handler.name) is not None else False
     if isinstance(handler, Class):
         names = walker.objects.library_names(handler.info)
         return None if any(_catches_sql(External(name), walker) is not False for name in names) else False

@@ -121,6 +121,9 @@ class Library:
         made = drivers.made_by(name)
         if made is not None:
             return self.walker.database.make(made[0], made[1], call)
+        held = self.walker.database.held.call(name, call)
+        if held is not None:
+            return held
         for driver in drivers.DRIVERS:
             if name in driver.helpers:
                 return self.walker.database.helper(driver.helpers[name], call)

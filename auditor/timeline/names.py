@@ -308,7 +308,9 @@ class Names:
         submodule = program.module(f"{name}.{node.attribute}" if name else node.attribute, into.file)
         if submodule is not None:
             return Module(submodule)
-        return External(f"{name}.{node.attribute}") if not node.level else Unknown()
+        if node.level:
+            return Unknown()
+        return self.walker.database.held.value(External(f"{name}.{node.attribute}"))
 
     @staticmethod
     def _absolute(module: str, level: int, into: ModuleInfo) -> str:

@@ -88,7 +88,7 @@ class Objects:
             value = self.walker.names.member(receiver.module, name)
             return [(state, UNKNOWN if value is None else value)]
         if isinstance(receiver, External):
-            return [(state, External(f"{receiver.name}.{name}"))]
+            return [(state, self.walker.database.held.value(External(f"{receiver.name}.{name}")))]
         if isinstance(receiver, (Connection, Cursor, Pool)):
             known = self.walker.database.attribute(receiver, name, state)
             return [(state, Bound(receiver, name) if known is None else known)]

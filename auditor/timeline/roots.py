@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from auditor.findings import Place
 from auditor.python import nodes
 from auditor.timeline.connection import Life, Status
+from auditor.timeline.entries import Entry, entry_of
 from auditor.timeline.events import Handover, JobEnded
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, Trace
-from auditor.timeline.values import Class, Function, Made, Value
+from auditor.timeline.values import UNKNOWN, Class, Function, Made, Value
 from auditor.timeline.walker import TooMuchError, Walker
 
 if TYPE_CHECKING:
@@ -54,16 +55,21 @@ class Roots:
             self._guarded(module.name, Place(module.path, 1), lambda module=module: self._load(module))  # type: ignore[misc]
         for module in modules:
             for script in _scripts(module):
-                self._guarded(module.name, module.place(script.span), lambda m=module, s=script: self._script(m, s))  # type: ignore[misc]
+                self._guarded(
+                    module.name,
+                    module.place(script.span),
+                    lambda m=module, s=script: self._script(m, s),  # type: ignore[misc]
+                    Entry.SCRIPT,
+                )
         functions = list(self._functions(modules))
         for number, function in enumerate(functions):
             progress("walking", number, len(functions))
             if function not in self.walker.calls.entered and self._may_tell(function):
-                self._guarded(function.dotted, function.place, lambda function=function: self._function(function))  # type: ignore[misc]
+                self._entry(function)
         if self._claims_idly():
             for function in functions:
                 if self._is_offered(function):
-                    self._guarded(function.dotted, function.place, lambda function=function: self._function(function))  # type: ignore[misc]
+                    self._entry(function)
         return self.walked
 
     def _claims_idly(self) -> bool:
@@ -99,9 +105,11 @@ class Roots:
         known = function in self.program.sources or self.program.config.default_driver is not None
         return known and function in self.program.relevance and function in self.program.telling
 
-    def _guarded(self, name: str, place: Place, run: Callable[[], list[tuple[str, State]]]) -> None:
+    def _guarded(
+        self, name: str, place: Place, run: Callable[[], list[tuple[str, State]]], entry: Entry = Entry.OTHER
+    ) -> None:
         """Walk one entry point: too many paths, or code nested too deeply, end it and nothing else."""
-        self.walker.begin()
+        self.walker.begin(entry)
         given_up = False
         ways: list[tuple[str, State]] = []
         with self.walker.as_root(name):
@@ -114,6 +122,10 @@ class Roots:
             self.walked.append(Root(name, place, traced, given_up))
 
     # One entry point
+
+    def _entry(self, function: FunctionInfo) -> None:
+        entry = entry_of(function, self.walker.objects)
+        self._guarded(function.dotted, function.place, lambda: self._function(function), entry)
 
     def _script(self, module: ModuleInfo, script: nodes.If) -> list[tuple[str, State]]:
         frame = self.walker.names.module_frame(module)
@@ -133,10 +145,27 @@ class Roots:
         start = self.walker.names.start().bind_all(frame.key, values)
 
         def body(state: State, out: Flow) -> list[State]:
-            return walker.block(called.info.node.body, [state], frame, out)
+            return walker.calls.body(called.info, state, frame, out)
 
         ends = self._supplied(info, values, frame, body, start, flow)
+        ends = self._answered(info, values, frame, ends, flow)
         return self._finish(ends, flow, info.place, info.qualname, frame, once=info.node.name == "main")
+
+    def _answered(
+        self, info: FunctionInfo, values: dict[str, Value], frame: Frame, ends: list[State], flow: Flow
+    ) -> list[State]:
+        """The request goes on, and comes back through the same middleware: process_request, then process_response."""
+        if info.node.name != "process_request" or info.owner is None or self.walker.entry is not Entry.MIDDLEWARE:
+            return ends
+        ends = [*ends, *(state for state, _ in flow.returns)]
+        flow.returns.clear()
+        me, *rest = values.values()
+        answer = self.walker.objects.class_member(Class(info.owner), "process_response")
+        if not isinstance(answer, Function):
+            return ends
+        bound = replace(answer, bound=me)
+        call = Invocation((*rest[:1], UNKNOWN), (), ends[0] if ends else State(), frame, flow, info.node.name_span)
+        return [after for end in ends for after, _ in self.walker.calls.apply(bound, call.at(end))]
 
     def _as_called(self, info: FunctionInfo, module: Frame) -> Function:
         """What is called by the function's name: itself, or what a decorator of the project has put around it."""
@@ -227,6 +256,7 @@ class Roots:
         """Connections that outlive the entry point are found by its next call as this one leaves them."""
         for key, connection in state.connections.items():
             kept = connection.life is not Life.POOL and connection.root != self.walker.root
+            kept = kept and not self.walker.database.held.ends_with_entry(key)
             if not kept or connection.status is Status.CLOSED:
                 continue
             if any(setting.kept.is_value for setting in connection.settings):

@@ -228,6 +228,10 @@ class Block:
     key: Key  #: of the connection or pool
     site: nodes.Span
     forced_rollback: bool = False
+    #: Inside a transaction it begins a savepoint; else it only joins it.
+    savepoint: bool = True
+    #: It must be the outermost.
+    durable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

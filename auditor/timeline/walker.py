@@ -11,6 +11,7 @@ from auditor.timeline import failures
 from auditor.timeline.blocks import Blocks
 from auditor.timeline.calls import Calls
 from auditor.timeline.database import Database
+from auditor.timeline.entries import Entry
 from auditor.timeline.evaluate import Evaluator
 from auditor.timeline.library import Library
 from auditor.timeline.loops import Loops
@@ -68,6 +69,7 @@ class Walker:
         #: This entry point has come by a connection.
         self._saw = False
         self.root = ""
+        self.entry = Entry.OTHER
         #: What is opened now outlives what is walked: a module or an object keeps it for whoever comes.
         self.lasting = False
         #: The call on the line that is walked, when nobody looks at what it returns.
@@ -108,8 +110,9 @@ class Walker:
         if self.steps > (self.budget if self._saw else DRY_BUDGET):
             raise TooMuchError
 
-    def begin(self) -> None:
-        """The next entry point: what the others have taken is not there for it."""
+    def begin(self, entry: Entry = Entry.OTHER) -> None:
+        """The next entry point, of that kind: what the others have taken is not there for it."""
+        self.entry = entry
         self._left -= self.steps
         self.steps = 0
         self._saw = False
