@@ -33,10 +33,11 @@ class Examined(NamedTuple):
 
 def audit(timeline: Timeline, rules: Iterable[LoadedRule]) -> list[Finding]:
     """All that the rules find, in the order of a report, each fault once."""
+    rules = list(rules)
     found = (finding for rule in rules if rule.check is not None for finding in _ask(rule, rule.check, timeline))
     return [
         finding if finding.symbol else replace(finding, symbol=timeline.program.symbol_at(finding.place))
-        for finding in _settled(found)
+        for finding in _once(_settled(found), {rule.rule.code: rule.rule.yields_to for rule in rules})
     ]
 
 
@@ -90,6 +91,25 @@ def _settled(findings: Iterable[Finding]) -> list[Finding]:
         if known is None or _worth(finding) > _worth(known):
             best[key] = finding
     return sorted(best.values(), key=lambda finding: finding.order)
+
+
+def _once(findings: list[Finding], yields: dict[str, tuple[str, ...]]) -> list[Finding]:
+    """Of findings that tell of one fault, the most telling; the place of what yields to it becomes a related one."""
+    heirs = {id(finding): _heir(finding, findings, yields.get(finding.code, ())) for finding in findings}
+    kept: dict[int, Finding] = {id(finding): finding for finding in findings if heirs[id(finding)] is None}
+    for finding in findings:
+        heir = heirs[id(finding)]
+        if heir is not None and id(heir) in kept and not finding.named_in(kept[id(heir)]):
+            kept[id(heir)] = kept[id(heir)].see(finding.place, finding.message)
+    return list(kept.values())
+
+
+def _heir(finding: Finding, findings: list[Finding], codes: tuple[str, ...]) -> Finding | None:
+    """The finding that speaks for another: it is at least as sure, so that what is hidden hides nothing surer."""
+    speakers = (
+        one for one in findings if one.code in codes and finding.confidence <= one.confidence and one.concerns(finding)
+    )
+    return next(speakers, None)
 
 
 def _worth(finding: Finding) -> tuple[int, int]:

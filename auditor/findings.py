@@ -114,9 +114,22 @@ class Finding:
         """The same finding, at most as sure as `confidence`."""
         return replace(self, confidence=min(self.confidence, confidence))
 
+    def as_severe(self, severity: Severity) -> Finding:
+        """The same finding, as severe as this case of it is."""
+        return replace(self, severity=severity)
+
     def mended(self, mend: str) -> Finding:
         """The same finding, with what to do about it here."""
         return replace(self, mend=mend)
+
+    def concerns(self, other: Finding) -> bool:
+        """Whether two findings speak of one place: one of them names the line that the other stands on."""
+        return other.named_in(self) or self.named_in(other)
+
+    def named_in(self, other: Finding) -> bool:
+        """Whether the line that a finding stands on is one that another names."""
+        line = (self.place.path, self.place.line)
+        return any((place.path, place.line) == line for place in (other.place, *(see.place for see in other.related)))
 
     @property
     def order(self) -> tuple[str, int, int, str, str]:

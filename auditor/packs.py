@@ -154,7 +154,7 @@ def _run(file: str, private: str) -> types.ModuleType:
 
 def _fault(rule: Rule) -> str:
     """What is wrong with a rule's identity, or nothing. Whoever writes a pack need not check types."""
-    code, name, severity, triggers = _anything(rule)
+    code, name, severity, triggers, yields_to = _anything(rule)
     if not isinstance(code, str) or not re.fullmatch(r"[A-Z]{2,8}[0-9]{3,4}", code):
         return f'a code is two to eight capital letters and three or four digits, as in "TA101"; this is {code!r}'
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
@@ -163,11 +163,13 @@ def _fault(rule: Rule) -> str:
         return f"the severity of {name} is {severity!r}, which is no Severity"
     if not isinstance(triggers, tuple):
         return f"the triggers of {name} are no tuple"
+    if not isinstance(yields_to, tuple) or not all(isinstance(other, str) for other in yields_to) or code in yields_to:
+        return f"{name} yields to {yields_to!r}, which is no tuple of other rules' codes"
     return next(filter(None, map(_trigger_fault, triggers)), "")
 
 
-def _anything(rule: Rule) -> tuple[object, object, object, object]:
-    return rule.code, rule.name, rule.severity, rule.triggers
+def _anything(rule: Rule) -> tuple[object, ...]:
+    return rule.code, rule.name, rule.severity, rule.triggers, rule.yields_to
 
 
 def _trigger_fault(trigger: object) -> str:

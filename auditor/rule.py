@@ -22,6 +22,7 @@ from auditor.triggers import (
     POOL_TRIGGERS,
     ROLE_TRIGGERS,
     SETTING_TRIGGERS,
+    WAITING_TRIGGERS,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "POOL_TRIGGERS",
     "ROLE_TRIGGERS",
     "SETTING_TRIGGERS",
+    "WAITING_TRIGGERS",
     "Applicability",
     "Callback",
     "Confidence",
@@ -61,12 +63,16 @@ class Rule:
     `triggers` are regular expressions over bytes in lower case; a file that contains none of them, in any case, cannot
     break the rule. Each starts with at least three literal characters, so that a tree is searched at the speed of
     memory. They decide what is read at all: one too many costs time, one too few hides a fault.
+
+    `yields_to` are the codes of rules that tell of the same fault better: where one of them names the place of a
+    finding of this rule, or the finding names the place of theirs, theirs alone is reported.
     """
 
     code: str
     name: str
     severity: Severity
     triggers: tuple[bytes, ...] = ()
+    yields_to: tuple[str, ...] = ()
 
     def at(self, place: Place, message: str) -> Finding:
         """A finding of this rule, at its own severity and fully sure; see `Finding.sure`, `.see` and `.mended`."""

@@ -28,6 +28,17 @@ CLAIM_TRIGGERS = (
     rb"lease_?(?:until|expires|token|owner|id)",
     rb"claimed_(?:by|at|until)",
 )
+#: What stands in every file that looks for jobs which wait, in text, whatever it locks.
+WAITING_TRIGGERS = (
+    rb"status\s*=\s*'(?:pending|queued|ready|waiting|new|scheduled|available)'",
+    rb"state\s*=\s*'(?:pending|queued|ready|waiting|new|scheduled|available)'",
+    rb"processed_at\s+is\s+null",
+    rb"published_at\s+is\s+null",
+    rb"finished_at\s+is\s+null",
+    rb"delivered_at\s+is\s+null",
+    rb"dispatched_at\s+is\s+null",
+    rb"sent_at\s+is\s+null",
+)
 #: What stands in every file that writes row security policies, or the functions that they call.
 POLICY_TRIGGERS = (
     rb"create\s+policy",

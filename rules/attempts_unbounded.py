@@ -9,7 +9,7 @@ from auditor.rule import CLAIM_TRIGGERS, Finding, Rule, Severity, Timeline
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RULE = Rule("TA305", "attempts-unbounded", Severity.WARNING, triggers=CLAIM_TRIGGERS)
+RULE = Rule("TA305", "attempts-unbounded", Severity.WARNING, triggers=CLAIM_TRIGGERS, yields_to=("TA308",))
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from auditor.rule import CLAIM_TRIGGERS, Finding, Rule, Severity, Timeline
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RULE = Rule("TA302", "failure-never-counted", Severity.ERROR, triggers=CLAIM_TRIGGERS)
+RULE = Rule("TA302", "failure-never-counted", Severity.ERROR, triggers=CLAIM_TRIGGERS, yields_to=("TA303",))
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:

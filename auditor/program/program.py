@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from auditor.drivers import Driver
     from auditor.files import Inventory
     from auditor.program.origins import Origin
-    from auditor.sql.meaning import Span, Statement
+    from auditor.sql.meaning import Function, Span, Statement
     from auditor.sql.queue import Step
 
 
@@ -88,6 +88,7 @@ class Program:
         #: Files with Django's settings, read when what they say is first asked for.
         self.settings_files: list[SourceFile] = []
         self._steps: dict[int, tuple[Statement, tuple[Step, ...]]] = {}
+        self._bodies: dict[int, tuple[Function, tuple[Statement, ...]]] = {}
         self._places: dict[tuple[object, ...], Place] = {}
         self._meanings: dict[str, tuple[Statement, ...]] = {}
 
@@ -105,6 +106,10 @@ class Program:
     def module_at(self, path: str) -> ModuleInfo | None:
         """The module at a path as it is shown, if it has been read."""
         return self._by_path.get(path)
+
+    def has_read(self, file: SourceFile) -> bool:
+        """Whether a Python file has been read, or could not be."""
+        return file.file in self._by_file
 
     def load(self, file: SourceFile) -> ModuleInfo | None:
         """Read a Python file; None when it cannot be, which is kept as `unread`."""
@@ -169,6 +174,15 @@ class Program:
             known = self._steps[id(statement)] = (statement, queue_steps(statement))
         return known[1]
 
+    def body_of(self, function: Function) -> tuple[Statement, ...]:
+        """The statements of a SQL function, its parameters being values, made once however often it is called."""
+        known = self._bodies.get(id(function))
+        if known is None:
+            from auditor.sql.parameters import body_of
+
+            known = self._bodies[id(function)] = (function, body_of(function))
+        return known[1]
+
     def functions_that_matter(self) -> frozenset[str]:
         """The names of SQL functions that change settings or do something to a queue, themselves or through others."""
         found: set[str] = set()
@@ -176,7 +190,7 @@ class Program:
         while size < len(found):
             size = len(found)
             for name, known in self.catalogue.functions.items():
-                statements = (statement for one in known for statement in one.function.body)
+                statements = (statement for one in known for statement in self.body_of(one.function))
                 if len(name) > 3 and name not in found and any(self._matters(each, found) for each in statements):
                     found.add(name)
         return frozenset(found)

@@ -16,17 +16,22 @@ from auditor.sql.queue_view import (
     VALUES,
     View,
     asked_states,
+    asks_advisory,
     asks_for_free,
     assigned,
     cleared,
     fence_of,
+    how_locked,
     inside,
     is_bound,
     is_bounded,
+    is_capped,
     names_one,
+    names_worker,
     overdue,
     raises_attempts,
     set_states,
+    takes_many,
     waits_for_time,
 )
 
@@ -38,6 +43,7 @@ class StepKind(str, enum.Enum):
     """What a statement does to a job."""
 
     CLAIM = "claim"  #: takes a job
+    LOOK = "look"  #: reads which jobs wait, or have stalled, and locks none of them
     COUNT = "count"  #: raises its attempts, in whatever statement
     FINISH = "finish"  #: marks it done, or deletes it by its id
     FAIL = "fail"  #: marks it failed
@@ -59,6 +65,8 @@ class Step(NamedTuple):
     schema: str = ""
     how: str = ""  #: a claim: "row lock", "lease", "delete" or "advisory lock"
     skip_locked: bool = False
+    locked: str = ""  #: how the rows that a claim picks are locked: "wait", "skip" or "refuse", or not at all
+    column: str = ""  #: a count: the column that is raised
     counts: bool = False  #: raises the attempts in the same statement
     bounded: bool = False  #: holds the attempts against a maximum, in a condition or a CASE
     delayed: bool = False  #: a claim waits for the run-at column; anything else sets it
@@ -67,14 +75,25 @@ class Step(NamedTuple):
     token: str = ""  #: the column that says who holds the job
     fence: str = ""  #: the column in the conditions that proves the job is still ours
     by_id: bool = False  #: the conditions name one job
+    one: bool = False  #: and name it by a single value
+    by_worker: bool = False  #: the conditions name who holds the jobs
     watches: str = ""  #: a reaper: the column whose age it looks at
     extends: str = ""  #: a heartbeat: the column it renews
+    capped: bool = False  #: and whether it stops at some time, whatever the worker says
+    sets: tuple[str, ...] = ()  #: the columns of an UPDATE that are set
+    tells_error: bool = False  #: writes down what went wrong
     returns: bool = False
     rechecks: bool = False  #: an UPDATE whose own conditions ask for the state again
     picks: str = ""  #: how the query that picks the rows hangs under the claim: Query.role, or nothing
     materialized: bool = False  #: and whether it is a MATERIALIZED CTE
     limited: bool = False  #: a LIMIT on what is taken
+    many: bool = False  #: it may take several jobs at once: there is no LIMIT 1
     states: tuple[str, ...] = ()  #: the states that are set: queued, running, done, failed, dead
+
+    @property
+    def times_out(self) -> bool:
+        """What takes jobs back: whether it does so once a time is up, and not because a worker is gone."""
+        return not self.by_worker and (bool(self.watches) or (self.delayed and words.is_run_at(self.until)))
 
 
 def queue_steps(statement: Statement) -> tuple[Step, ...]:
@@ -136,21 +155,28 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         query.span,
         _schema_of(query),
         skip_locked=any(one.lock.skip_locked for one in pickers if one.lock),
+        locked="advisory" if asks_advisory(conditions) else how_locked(picker),
         counts=raises_attempts(query),
         bounded=is_bounded([*conditions, *query.cases]),
         delayed=waits_for_time(conditions),
         until=until,
-        clock=_clock(query, until),
+        clock=_clock(query, until or assigned(query, words.is_heartbeat)),
         token=assigned(query, words.is_token),
         fence=fence_of(query),
         by_id=names_one(query),
+        one=names_one(query, "="),
+        by_worker=names_worker(conditions),
         watches=overdue(conditions),
         extends=assigned(query, words.is_heartbeat) or until,
+        capped=is_capped(query, until),
+        sets=tuple(made.column for made in query.assignments),
+        tells_error=bool(assigned(query, words.is_error)),
         returns=bool(query.returning),
         rechecks=asks_for_free(query.conditions),
         picks=picker.role if picker else "",
         materialized=bool(picker and picker.materialized),
         limited=bool(picker and picker.limit),
+        many=not names_one(query) and takes_many(picker),
         states=tuple(sorted(set_states(query))),
     )
 
@@ -216,6 +242,7 @@ def _counted(view: View, query: Query) -> Iterator[Step]:
         _table_of(query),
         made.span,
         _schema_of(query),
+        column=made.column,
         counts=True,
         bounded=is_bounded(conditions),
         fence=fence_of(query),
@@ -246,9 +273,7 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
     if query.target is None or names_one(query):
         return
     lock = query.lock
-    advisory = any(
-        part.text.startswith("pg_try_advisory") for found in query.conditions for part in inside(found.value)
-    )
+    advisory = asks_advisory(query.conditions)
     if lock is not None and lock.strength in _LOCKS:
         queue_like = asks_for_free(query.conditions) or (words.is_queue(_table_of(query)) and query.limit is not None)
         if not (queue_like or (lock.skip_locked and (query.limit is not None or query.conditions))):
@@ -256,15 +281,18 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
         how, span = "row lock", lock.span
     elif advisory and (asks_for_free(query.conditions) or query.limit is not None):
         how, span = "advisory lock", query.span
+    elif lock is None and not advisory and query.role == "top" and _looks_for_jobs(query):
+        how, span = "", query.span
     else:
         return
     yield Step(
-        StepKind.CLAIM,
+        StepKind.CLAIM if how else StepKind.LOOK,
         _table_of(query),
         span,
         _schema_of(query),
         how=how,
         skip_locked=bool(lock and lock.skip_locked),
+        locked=how_locked(query),
         bounded=is_bounded(query.conditions),
         delayed=waits_for_time(query.conditions),
         watches=overdue(query.conditions),
@@ -272,7 +300,15 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
         picks=query.role if query.role != "top" else "",
         materialized=query.materialized,
         limited=query.limit is not None,
+        many=takes_many(query),
     )
+
+
+def _looks_for_jobs(query: Query) -> bool:
+    """Whether a query without a lock asks for jobs that wait, some at a time, or for those that have stalled."""
+    held = {"running", "active"} & asked_states(query.conditions)
+    waits = asks_for_free(query.conditions) and (query.limit is not None or words.is_queue(_table_of(query)))
+    return waits or bool(held)
 
 
 def _inserted(query: Query) -> Iterator[Step]:

@@ -105,21 +105,61 @@ def cleared(query: Query, named: Callable[[str], bool]) -> bool:
     return bool(assigned(query, named, TermKind.NULL))
 
 
-def names_one(query: Query) -> bool:
-    """Whether the conditions name one row by a value from outside."""
+def names_one(query: Query, *operators: str) -> bool:
+    """Whether the conditions name one row by a value from outside, or some by a list of them."""
     table = query.target.name if query.target else ""
     return any(
         words.is_id(found.column, table)
-        and found.operator in ("=", "in")
+        and found.operator in (operators or ("=", "in"))
         and not found.optional
         and any(part.kind in VALUES for part in inside(found.value))
         for found in query.conditions
     )
 
 
+def names_worker(conditions: Iterable[Comparison]) -> bool:
+    """Whether conditions name who holds the jobs: one worker, or a list or query of them."""
+    kinds = (TermKind.QUERY, TermKind.COLUMN, *VALUES)
+    return any(
+        words.is_token(found.column)
+        and found.operator in ("=", "in", "not in")
+        and any(part.kind in kinds for part in inside(found.value))
+        for found in conditions
+    )
+
+
+def asks_advisory(conditions: Iterable[Comparison]) -> bool:
+    """Whether conditions take an advisory lock for each row."""
+    return any(part.text.startswith("pg_try_advisory") for found in conditions for part in inside(found.value))
+
+
+def how_locked(query: Query | None) -> str:
+    """How a query that picks jobs locks them: waits for those that others hold, skips them, or is refused."""
+    if query is None or query.lock is None:
+        return ""
+    return "skip" if query.lock.skip_locked else "refuse" if query.lock.nowait else "wait"
+
+
+def takes_many(query: Query | None) -> bool:
+    """Whether a query may pick more than one row: its LIMIT is not a plain 1."""
+    return query is None or query.limit is None or query.limit.text != "1"
+
+
+def is_capped(query: Query, until: str) -> bool:
+    """Whether a heartbeat ends some day: the lease is held down to a deadline, or the conditions look at the start."""
+    held = any(
+        part.kind is TermKind.CALL and part.text == "least" for made in query.assignments for part in inside(made.value)
+    )
+    limits = (words.is_started, words.is_attempts, lambda name: words.is_until(name) and name != until)
+    return held or any(
+        found.operator in ("<", "<=", ">", ">=") and any(named(found.column) for named in limits)
+        for found in query.conditions
+    )
+
+
 def fence_of(query: Query) -> str:
-    """The column that proves the job is still held: a token, or the number of the attempt."""
-    for named in (words.is_token, words.is_attempts, words.is_until):
+    """The column that proves the job is still held: a token, the number of the attempt, or when it began."""
+    for named in (words.is_token, words.is_attempts, words.is_started, words.is_until):
         for found in query.conditions:
             equal = found.operator == "=" and not found.optional and found.value.kind is not TermKind.NULL
             alive = named is words.is_until and found.operator in (">", ">=") and not found.optional

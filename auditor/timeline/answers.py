@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from auditor.drivers.model import Callback
 from auditor.findings import Confidence, Place
 from auditor.sql.meaning import Kind
+from auditor.sql.queue import StepKind
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
 from auditor.timeline.events import (
     END_OF_BLOCK,
@@ -20,20 +21,30 @@ from auditor.timeline.events import (
     Ran,
     SettingSet,
     Stranded,
+    Unguarded,
     Where,
 )
-from auditor.timeline.queues import JobRun, Queues, UnboundedClaim
+from auditor.timeline.leases import STILL
+from auditor.timeline.queues import JobRun, Queues, Recovery, UnboundedClaim
 from auditor.timeline.security import HiddenQueue, JudgedPolicy, Security
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from auditor.program import Program
+    from auditor.timeline.leases import At, LeaseQueue
     from auditor.timeline.pools import PoolInfo
     from auditor.timeline.roots import Root
     from auditor.timeline.settings import LostCleanup, Setting
 
 _Kind = TypeVar("_Kind")
+
+#: What tells how many rows a statement has changed, or which.
+_ANSWERS = frozenset(
+    {"rowcount", "statusmessage", "fetchone", "fetchall", "fetchmany", "fetchval", "fetchrow", "scalar", "first", "one"}
+)
+#: What the names are made of that limit how long something may take.
+_LIMITS = ("timeout", "wait_for", "deadline", "max_run", "time_limit", "max_duration")
 
 #: Settings that say who the session is.
 ROLES = frozenset({"role", "session_authorization"})
@@ -274,6 +285,71 @@ class Timeline:
     def unbounded_claims(self) -> Iterator[UnboundedClaim]:
         """Claims that take a job however often it has been tried."""
         return self._queues.unbounded()
+
+    # Leases
+
+    def lease_queues(self) -> tuple[LeaseQueue, ...]:
+        """The queues whose jobs are marked as taken, with what is done to them."""
+        return self._queues.leases
+
+    def claims_of_jobs(self) -> Iterator[At]:
+        """Every claim that takes jobs, whatever holds them."""
+        return self._queues.claims_of_jobs()
+
+    def lock_ends_at_once(self, claim: At) -> bool:
+        """Whether all that holds a claimed job is a row lock, taken outside a transaction."""
+        changes = (StepKind.FINISH, StepKind.FAIL, StepKind.COUNT, StepKind.REQUEUE)
+        changed = any(step.how == "lease" or step.kind in changes for step in claim.ran.steps)
+        before, after = claim.ran.before, claim.ran.after
+        alone = before.status is Status.IDLE and after.status is Status.IDLE and not before.pipeline
+        return claim.step.how == "row lock" and alone and not changed
+
+    #: How sure it is, at most, that something is nowhere to be found.
+    of_absence = Confidence.MEDIUM
+
+    def stale_clocks(self) -> Iterator[At]:
+        """Leases that are reckoned by the beginning of a transaction in which work was done before."""
+        for queue in self.lease_queues():
+            for at in (*queue.claims, *queue.heartbeats):
+                if at.step.clock in STILL and at.step.extends and at.work is not None:
+                    yield at
+
+    def ignored_fences(self) -> Iterator[tuple[At, Place]]:
+        """Fenced ends of jobs in the transaction of the work whose answer nobody reads; and that work."""
+        for queue in self.lease_queues():
+            for at in queue.fenced:
+                work = at.work
+                if work is not None and at.ran.ignored and not self._asks_afterwards(at):
+                    yield at, work
+
+    def _asks_afterwards(self, at: At) -> bool:
+        """Whether the function that runs a statement looks at what a statement has done, this one or another."""
+        names = self._names_around(at)
+        return not names.isdisjoint(_ANSWERS)
+
+    def limits_time_near(self, at: At) -> bool:
+        """Whether the module in which a statement runs speaks of a limit on how long things take."""
+        module = self.program.module_at(at.ran.call.path)
+        return module is not None and any(word in name.lower() for name in module.words.names for word in _LIMITS)
+
+    def _names_around(self, at: At) -> frozenset[str]:
+        module = self.program.module_at(at.ran.call.path)
+        functions = module.functions() if module is not None else ()
+        return frozenset(
+            name for function in functions if function.qualname == at.ran.symbol for name in function.words.names
+        )
+
+    def unguarded_jobs(self) -> Iterator[Unguarded]:
+        """Jobs that were taken or finished while nothing kept them from others."""
+        return self._queues.unguarded()
+
+    def endless_recoveries(self) -> Iterator[Recovery]:
+        """What gives stalled jobs back for ever."""
+        return self._queues.endless_recoveries()
+
+    def retries_at_once(self) -> Iterator[At]:
+        """Failed jobs that go back to the queue with nothing to wait for."""
+        return self._queues.retries_at_once()
 
     # Row security
 

@@ -49,6 +49,7 @@ class Deed(enum.Enum):
     FINISH = "finish"
     RUN_LOG = "run log"
     WORK = "work"
+    CHANGE = "change"  #: writes to a job table what has no other name here
     CLEANUP = "cleanup"
 
 
@@ -62,6 +63,8 @@ class Mark:
     how: str = ""
     level: int = 1
     counts: bool = False
+    many: bool = False  #: a claim that may take several jobs at once
+    one: bool = False  #: a change of one job, named by a single id
     sure: Confidence = Confidence.HIGH
 
 

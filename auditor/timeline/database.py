@@ -352,7 +352,7 @@ class Database:
             return state
         if how == "commit":
             after, kept = change.commit(before, place)
-            job = state.job.with_kept(kept).with_undone(after.undone)
+            job = state.job.with_kept(kept, place).with_undone(after.undone)
         else:
             after = change.rollback(before, place)
             job = state.job.with_undone(after.undone)

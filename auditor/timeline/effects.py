@@ -16,6 +16,7 @@ from auditor.timeline.bindings import Bindings
 from auditor.timeline.connection import ConnectionState, Deed, Life, Mark, Status
 from auditor.timeline.events import SettingSet, Where
 from auditor.timeline.settings import NOTHING, Held, Holding
+from auditor.timeline.states_given import StatesGiven
 from auditor.timeline.values import UNKNOWN, Text
 
 if TYPE_CHECKING:
@@ -51,13 +52,16 @@ class Done:
 
     steps: tuple[Step, ...] = ()
     marks: tuple[Mark, ...] = ()
+    places: tuple[Place, ...] = ()  #: of the steps
 
     def and_then(self, more: Done) -> Done:
-        return Done((*self.steps, *more.steps), (*self.marks, *more.marks)) if more.steps else self
+        if not more.steps:
+            return self
+        return Done((*self.steps, *more.steps), (*self.marks, *more.marks), (*self.places, *more.places))
 
     def sure(self, confidence: Confidence) -> Done:
         """The same, no surer than the connection it was done on."""
-        return Done(self.steps, tuple(replace(mark, sure=confidence) for mark in self.marks))
+        return replace(self, marks=tuple(replace(mark, sure=confidence) for mark in self.marks))
 
 
 NOTHING_DONE = Done()
@@ -82,6 +86,7 @@ class Effects:
 
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
+        self._states = StatesGiven()
 
     def of(self, statement: Statement, state: ConnectionState, bindings: Bindings, locate: Locate) -> Outcome:
         """The state after the statement, the settings it changed, the deeds it did; no state: it always fails."""
@@ -165,13 +170,14 @@ class Effects:
 
     def _steps(self, statement: Statement, bindings: Bindings, locate: Locate) -> Done:
         done = NOTHING_DONE
-        for step in self.walker.program.queue_steps(statement):
+        for step in self.walker.program.queue_steps(self._states.fill(statement, bindings)):
             step = step._replace(table=bindings.name(step.table))
             # What a statement does to many jobs at once is about others than the one in hand.
             many = step.kind in (StepKind.REQUEUE, StepKind.BURY) and not step.by_id
             deed = None if many else _DEEDS.get(step.kind)
-            mark = None if deed is None else Mark(deed, locate(step.span), step.table, step.how, counts=step.counts)
-            done = done.and_then(Done((step,), (mark,) if mark is not None else ()))
+            place = locate(step.span)
+            mark = None if deed is None else _mark(deed, step, place)
+            done = done.and_then(Done((step,), (mark,) if mark is not None else (), (place,)))
         return done
 
     # SQL functions
@@ -205,7 +211,11 @@ class Effects:
         for call in statement.calls:
             found = self.walker.program.catalogue.function(call.name)
             if found is not None and call.name not in above and len(above) < DEEPEST:
-                yield found.function.body, found.locate, found
+                yield self.walker.program.body_of(found.function), found.locate, found
+
+
+def _mark(deed: Deed, step: Step, place: Place) -> Mark:
+    return Mark(deed, place, step.table, step.how, counts=step.counts, many=step.many, one=step.one)
 
 
 def _restored(function: SqlFunction, before: ConnectionState, after: ConnectionState) -> ConnectionState:

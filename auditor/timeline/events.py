@@ -64,7 +64,10 @@ class Ran:
     tables: tuple[str, ...] = ()
     #: What it did for a queue, SQL functions that it calls included.
     steps: tuple[Step, ...] = field(default=(), compare=False)
+    step_places: tuple[Place, ...] = field(default=(), compare=False)
     marks: tuple[Mark, ...] = ()
+    #: Nobody looks at what the call returned.
+    ignored: bool = False
 
     @property
     def deeds(self) -> frozenset[Deed]:
@@ -187,6 +190,24 @@ class JobEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Unguarded:
+    """A job was taken, or finished, that nothing kept from others.
+
+    `freed_at` is the commit that let go of the row lock of its claim; None where the job was only looked for, at
+    `found_at`, without any lock. `batch` tells that the commit was meant for another job of the same claim.
+    """
+
+    place: Place
+    call: Place
+    table: str
+    found_at: Place
+    freed_at: Place | None
+    batch: bool
+    sure: Confidence
+    symbol: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outlived:
     """A local tenant handed up by a savepoint was still in force when a statement ran outside of it."""
 
@@ -219,6 +240,7 @@ Event = Union[
     CallbackRan,
     Worked,
     JobEnded,
+    Unguarded,
     Outlived,
     Stranded,
 ]

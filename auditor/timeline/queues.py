@@ -12,7 +12,8 @@ from auditor.program.bounds import functions_comparing_attempts
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_queue
 from auditor.timeline.connection import Deed, Mark
-from auditor.timeline.events import Event, JobEnded, Ran
+from auditor.timeline.events import Event, JobEnded, Ran, Unguarded
+from auditor.timeline.leases import At, LeaseQueue, queues_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +64,20 @@ class JobRun:
         return tuple(found.values())
 
     @property
+    def unseen_lease(self) -> JobEnded | None:
+        """A failure that rolled the claim back with the work: nobody saw the lease while the work went on."""
+        if self.claim.how != "lease":
+            return None
+        return next(
+            (
+                ending
+                for ending in self.failures
+                if ending.worked and any(mark.place == self.claim.place for mark in ending.undone)
+            ),
+            None,
+        )
+
+    @property
     def forgotten_failure(self) -> JobEnded | None:
         """A failure that gives the job back as it was and leaves nothing, where no failure leaves anything."""
         if self.counts_last or not self._works_off:
@@ -108,11 +123,12 @@ class Claim(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A step of a queue, where it stands and in which function."""
+    """A step of a queue, where it stands and in which function; `ran` is None where it is only defined."""
 
     step: Step
     place: Place
     symbol: str
+    ran: Ran | None = None
 
 
 class Bound(enum.Enum):
@@ -121,6 +137,14 @@ class Bound(enum.Enum):
     NONE = enum.auto()
     ON_FAILURE = enum.auto()  #: only by the code that handles a failure, which a crash skips
     ALWAYS = enum.auto()
+
+
+class Recovery(NamedTuple):
+    """What gives stalled jobs back without end; `counted` tells whether the attempts are counted on that way."""
+
+    reaper: At
+    claim: At
+    counted: bool
 
 
 class UnboundedClaim(NamedTuple):
@@ -182,13 +206,14 @@ class Queues:
     def _told(self) -> tuple[Told, ...]:
         """Every step that the program runs, with its place and function; then those it only defines."""
         told = [
-            Told(step, event.place, event.symbol)
+            Told(step, place, event.symbol, event)
             for event in self._events
             if isinstance(event, Ran)
-            for step in event.steps
+            for step, place in zip(event.steps, event.step_places, strict=True)
         ]
         for located in self._program.catalogue.located:
-            statements = (located.statement, *(located.statement.function.body if located.statement.function else ()))
+            function = located.statement.function
+            statements = (located.statement, *(self._program.body_of(function) if function else ()))
             told.extend(
                 Told(step, located.locate(step.span), "")
                 for statement in statements
@@ -198,6 +223,46 @@ class Queues:
 
     def _of(self, table: str, *kinds: StepKind) -> Iterator[Told]:
         return (told for told in self._told if told.step.table == table and told.step.kind in kinds)
+
+    @cached_property
+    def leases(self) -> tuple[LeaseQueue, ...]:
+        """The queues whose jobs are marked as taken."""
+        return queues_of(self._told)
+
+    def endless_recoveries(self) -> Iterator[Recovery]:
+        """What gives stalled jobs back for ever: on the way round that a crash takes, nothing counts, or none looks."""
+        for queue in self.leases:
+            if not any(True for _ in queue.any_of(StepKind.COUNT)):
+                continue
+            bounded = any(claim.step.bounded for claim in queue.claims) or self._bound_of(queue.table) is Bound.ALWAYS
+            counted = any(claim.step.counts for claim in queue.claims)
+            for reaper in queue.reapers:
+                if (bounded or reaper.step.bounded) and (counted or reaper.step.counts):
+                    continue
+                yield Recovery(reaper, queue.claim, counted or reaper.step.counts)
+
+    def claims_of_jobs(self) -> Iterator[At]:
+        """Every claim that takes jobs, whatever holds them."""
+        for told in self._told:
+            if told.ran is not None and told.step.kind is StepKind.CLAIM and self._is_of_jobs(told.step):
+                yield At(told.step, told.ran, told.place)
+
+    def unguarded(self) -> Iterator[Unguarded]:
+        """Jobs that were taken or finished while nothing kept them from others."""
+        locked = {claim.ran.place for claim in self.claims_of_jobs() if claim.step.how == "row lock"}
+        for event in self._events:
+            # Where the lock is a part of the text that some path leaves out, who wrote it knows of it.
+            if isinstance(event, Unguarded) and (event.freed_at is not None or event.found_at not in locked):
+                yield event
+
+    def retries_at_once(self) -> Iterator[At]:
+        """Failed jobs that go back to the queue with nothing to wait for."""
+        waiting = {claim.step.table for claim in self.claims_of_jobs()}
+        for told in self._told:
+            step = told.step
+            back = step.kind is StepKind.REQUEUE and step.by_id and "queued" in step.states and not step.delayed
+            if told.ran is not None and back and (step.counts or step.tells_error) and step.table in waiting:
+                yield At(step, told.ran, told.place)
 
     def reaper_counts(self, table: str) -> bool:
         """Whether what takes back stalled jobs counts the attempt that was lost."""

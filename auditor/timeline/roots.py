@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from auditor.findings import Place
 from auditor.python import nodes
+from auditor.sql.queue import StepKind
 from auditor.timeline.connection import Life, Status
 from auditor.timeline.entries import Entry, entry_of
-from auditor.timeline.events import Handover, JobEnded
+from auditor.timeline.events import Handover, JobEnded, Ran
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, Trace
 from auditor.timeline.values import UNKNOWN, Class, Function, Made, Value
@@ -43,6 +44,7 @@ class Roots:
         self.walker = walker
         self.program: Program = walker.program
         self.walked: list[Root] = []
+        self._begun: set[FunctionInfo] = set()
 
     def walk(self, progress: Progress) -> list[Root]:
         """Walk all of them: scripts first, then what nothing names, then what was not reached from those."""
@@ -66,11 +68,31 @@ class Roots:
             progress("walking", number, len(functions))
             if function not in self.walker.calls.entered and self._may_tell(function):
                 self._entry(function)
+        self._walk_changes_of_jobs(modules)
         if self._claims_idly():
             for function in functions:
                 if self._is_offered(function):
                     self._entry(function)
         return self.walked
+
+    def _walk_changes_of_jobs(self, modules: list[ModuleInfo]) -> None:
+        """Walk what finishes, prolongs or brings back the jobs that were seen to be claimed."""
+        claimed: dict[str, frozenset[str]] = {}
+        for event in self.walker.events:
+            for step in event.steps if isinstance(event, Ran) else ():
+                if step.kind is StepKind.CLAIM and step.table:
+                    claimed[step.table] = claimed.get(step.table, frozenset()) | {event.call.path}  # type: ignore[union-attr]
+        if not claimed:
+            return
+        from auditor.program.job_tables import Changing
+
+        changing = Changing(self.program, claimed)
+        known = set(modules)
+        modules = [*modules, *(module for module in self.program.modules if module not in known and not module.test)]
+        for function in list(self._functions(modules)):
+            walked = function in self.walker.calls.entered or function in self._begun
+            if not walked and self._has_connection(function) and function in changing:
+                self._entry(function)
 
     def _claims_idly(self) -> bool:
         """Whether there is a claim with whose jobs nothing is seen to be done: that is left to who uses the program."""
@@ -102,8 +124,11 @@ class Roots:
 
     def _may_tell(self, function: FunctionInfo) -> bool:
         """Whether a walk from here can come by a connection and by what a rule looks for."""
+        return self._has_connection(function) and function in self.program.telling
+
+    def _has_connection(self, function: FunctionInfo) -> bool:
         known = function in self.program.sources or self.program.config.default_driver is not None
-        return known and function in self.program.relevance and function in self.program.telling
+        return known and function in self.program.relevance
 
     def _guarded(
         self, name: str, place: Place, run: Callable[[], list[tuple[str, State]]], entry: Entry = Entry.OTHER
@@ -135,6 +160,7 @@ class Roots:
 
     def _function(self, info: FunctionInfo) -> list[tuple[str, State]]:
         walker = self.walker
+        self._begun.add(info)
         module = walker.names.module_frame(info.module)
         called = self._as_called(info, module)
         frame = walker.calls.frame_of(called, module, info.node.name_span)

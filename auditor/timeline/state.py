@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.timeline.connection import Deed, Mark, Status, unknown
 from auditor.timeline.values import UNKNOWN, Key, Raised, Value, either
@@ -47,6 +47,25 @@ class Trace:
     length: int
 
 
+class Freed(NamedTuple):
+    """A claim by row locks, the commit that ended them, and whether only some of its rows had been changed by then."""
+
+    claim: Mark
+    place: Place
+    batch: bool
+
+
+def _freed(marks: tuple[Mark, ...], place: Place) -> Freed | None:
+    """The claim whose row locks a commit of these deeds lets go, if that makes rows of it free again."""
+    for claim in marks:
+        if claim.deed is not Deed.CLAIM or claim.how != "row lock" or not claim.table:
+            continue
+        changes = [mark for mark in marks if mark is not claim and mark.table == claim.table]
+        if not changes or (claim.many and all(mark.one for mark in changes)):
+            return Freed(claim, place, bool(changes))
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What the job in hand has done so far, across its connections."""
@@ -59,6 +78,12 @@ class Job:
     failed: Raised | None = None
     #: A tenant that was set on a connection, and where that connection was given back before any work.
     stranded: tuple[Place, Place] | None = None
+    #: Where jobs were looked for without a lock, and on which table.
+    looked: tuple[Mark, ...] = ()
+    #: Something else keeps other workers away: an advisory lock, a lock on the table.
+    guarded: bool = False
+    #: A claim whose row locks were let go while rows of it were as they had been.
+    freed: Freed | None = None
 
     def begun(self) -> Job:
         """The same job, something having been done for it that can fail."""
@@ -71,9 +96,12 @@ class Job:
         """The same job after a failure that was caught: what comes now handles it, and is not the work."""
         return replace(self, stranded=None) if self.stranded is not None else self
 
-    def with_kept(self, marks: tuple[Mark, ...]) -> Job:
-        """The same job with deeds that now last."""
-        return replace(self, kept=_union(self.kept, marks)) if marks and self.claims else self
+    def with_kept(self, marks: tuple[Mark, ...], place: Place | None = None) -> Job:
+        """The same job with deeds that now last; `place` is the commit of the transaction they were done in."""
+        if not marks or not self.claims:
+            return self
+        freed = _freed(marks, place) if place is not None else None
+        return replace(self, kept=_union(self.kept, marks), freed=freed or self.freed)
 
     def with_undone(self, marks: tuple[Mark, ...]) -> Job:
         """The same job with deeds that were rolled back."""

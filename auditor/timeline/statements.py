@@ -15,13 +15,17 @@ from auditor.timeline.bindings import Bindings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.effects import NOTHING_DONE, Done, Effects
 from auditor.timeline.events import Ended, Inherited, Outlived, Ran, SettingSet, Stranded
+from auditor.timeline.guarding import Seen, guards, judge
 from auditor.timeline.settings import LostCleanup
 from auditor.timeline.state import State, merge
 from auditor.timeline.values import NONE, Items, Key, Literal, Mapping, Text, Value, from_row
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from auditor.drivers.model import Driver
     from auditor.findings import Place
+    from auditor.sql.queue import Step
     from auditor.timeline.database import Database
     from auditor.timeline.invocation import Invocation
     from auditor.timeline.walker import Walker
@@ -113,6 +117,7 @@ class Statements:
             after = replace(after, misled=True)
         after = self._marked(run, statement, before, after, done.marks, work, place)
         state = self._told(run, state, before, statement, place, settings)
+        state = self._guarded(run, statement, before, done.steps, place, state)
         state = self._job_of(state, before, after, done.marks, work)
         state = state.connect(key, after)
         if before.in_transaction and not after.in_transaction:
@@ -140,7 +145,7 @@ class Statements:
         self, run: _Run, state: State, before: ConnectionState, after: ConnectionState, how: str, place: Place
     ) -> State:
         committed = how == "commit" and before.status is not Status.ABORTED
-        job = state.job.with_kept(before.pending) if committed else state.job.with_undone(before.pending)
+        job = state.job.with_kept(before.pending, place) if committed else state.job.with_undone(before.pending)
         event = Ended(place, run.key, how, how.upper(), before, after, run.call.frame.symbol)
         return self.walker.see(event, state.with_job(job))
 
@@ -182,7 +187,7 @@ class Statements:
             after = replace(after, tenant_tables=before.tenant_tables.union(tables))
         if not after.in_transaction:
             return after
-        for mark in marks:
+        for mark in (*marks, *_changes(statement, after, marks, tables, place)):
             after = after.marked(mark)
         if work and after.pending:
             after = after.marked(Mark(Deed.WORK, place))
@@ -202,6 +207,24 @@ class Statements:
         if not after.in_transaction and not before.in_transaction:
             job = job.with_kept(marks)
         return state.with_job(job)
+
+    def _guarded(
+        self,
+        run: _Run,
+        statement: Statement,
+        before: ConnectionState,
+        steps: tuple[Step, ...],
+        place: Place,
+        state: State,
+    ) -> State:
+        """What is told where a job is taken, or done, that nothing kept from other workers."""
+        if not steps and not guards(statement):
+            return state
+        pending = tuple(mark for connection in state.connections.values() for mark in connection.pending)
+        seen = Seen(statement, steps, place, run.call.place, run.call.frame.symbol, before)
+        job, told = judge(state.job, seen, pending)
+        state = state.with_job(job)
+        return self.walker.see(told, state) if told is not None else state
 
     # What is told of it
 
@@ -292,6 +315,8 @@ class Statements:
             tables=self.tables(run, statement),
             marks=done.marks,
             steps=done.steps,
+            step_places=done.places,
+            ignored=call.span == self.walker.for_effect,
         )
         return self.walker.see(event, state)
 
@@ -300,6 +325,16 @@ def _touches(statement: Statement) -> bool:
     """Whether a statement works on rows, and does not only set a setting or end a transaction."""
     reads = statement.kind in _QUERIES or statement.kind in (Kind.OTHER, Kind.CALL, Kind.COPY)
     return reads and (bool(statement.reads or statement.writes or statement.calls) or not statement.settings)
+
+
+def _changes(
+    statement: Statement, after: ConnectionState, marks: tuple[Mark, ...], tables: tuple[str, ...], place: Place
+) -> Iterator[Mark]:
+    """Writes to a table whose jobs were claimed in this transaction, where they are no step of a queue."""
+    if marks or statement.kind not in _WRITES:
+        return
+    claimed = {mark.table for mark in after.pending if mark.deed is Deed.CLAIM}
+    yield from (Mark(Deed.CHANGE, place, table) for table in tables if table in claimed)
 
 
 def _only_notifies(statement: Statement) -> bool:

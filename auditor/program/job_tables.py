@@ -1,0 +1,73 @@
+"""Code that changes a table which jobs are claimed from: it ends jobs, prolongs leases, or brings stalled ones back.
+
+Such code need not hold a word that any rule looks for; which tables to look for is only known once claims were seen.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from auditor.files import Role
+from auditor.program.catalogue import UNNAMED
+from auditor.program.relevance import Telling
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from auditor.program.code import FunctionInfo
+    from auditor.program.program import Program
+
+#: What comes before the name of a table that is changed.
+_CHANGES = (r"update\s+(?:only\s+)?", r"delete\s+from\s+(?:only\s+)?")
+#: A table that is only named at run time.
+_OPEN = tuple(rf"{change}[\w.\"]*\{{".encode() for change in _CHANGES)
+
+
+class Changing:
+    """The functions that may come to a change of a job table.
+
+    `claimed` holds the tables that something claims from, each with the paths of the files in which it does. A table
+    that is only named at run time is looked for in those files alone.
+    """
+
+    def __init__(self, program: Program, claimed: Mapping[str, frozenset[str]]) -> None:
+        names = sorted(table for table in claimed if UNNAMED not in table)
+        triggers = [trigger for name in names for trigger in _triggers_of(name)]
+        _read_more(program, triggers)
+        self._named = Telling(triggers, _never)
+        self._open = Telling(_OPEN, _never)
+        paths = {path for table, files in claimed.items() if UNNAMED in table for path in files}
+        for module in program.modules:
+            if triggers:
+                self._named.add(module)
+            if module.path in paths:
+                self._open.add(module)
+
+    def __contains__(self, function: FunctionInfo) -> bool:
+        return function in self._named or function in self._open
+
+
+def _triggers_of(table: str) -> list[bytes]:
+    name = re.escape(table.lower())
+    return [rf"{change}[\w.\"]*\b{name}\b".encode() for change in _CHANGES]
+
+
+def _never(setting: str) -> bool:
+    return False
+
+
+def _read_more(program: Program, triggers: list[bytes]) -> None:
+    """Read the files that change one of the tables and held nothing else that was looked for."""
+    from auditor.search import search
+
+    tests = program.config.include_tests
+    files = [
+        file
+        for file in program.inventory.files
+        if file.language == "python" and (tests or file.role is not Role.TEST) and not program.has_read(file)
+    ]
+    for file in search(files, triggers) if files and triggers else ():
+        module = program.load(file)
+        if module is not None and module not in program.modules:
+            program.modules.append(module)

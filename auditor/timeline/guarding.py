@@ -1,0 +1,95 @@
+"""What keeps other workers from a job that one has in hand: a lock, a change of its state, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from auditor.findings import Confidence
+from auditor.sql.meaning import Kind, Statement
+from auditor.sql.queue import Step, StepKind
+from auditor.timeline.connection import Deed, Mark
+from auditor.timeline.events import Unguarded
+
+if TYPE_CHECKING:
+    from auditor.findings import Place
+    from auditor.timeline.connection import ConnectionState
+    from auditor.timeline.state import Job
+
+#: Levels at which PostgreSQL refuses the second of two updates of what both have read.
+_REFUSING = frozenset({"serializable", "repeatable read"})
+#: What takes a job, or ends it.
+_TAKES = (StepKind.CLAIM, StepKind.FINISH, StepKind.FAIL)
+
+
+class Seen(NamedTuple):
+    """A statement that ran: where, by which call, in which function, in which state of its connection."""
+
+    statement: Statement
+    steps: tuple[Step, ...]
+    place: Place
+    call: Place
+    symbol: str
+    before: ConnectionState
+
+
+def guards(statement: Statement) -> bool:
+    """Whether a statement takes a lock that says more than a row's: an advisory one, or one of a whole table."""
+    return statement.kind is Kind.LOCK or any(
+        call.name.startswith(("pg_advisory", "pg_try_advisory")) for call in statement.calls
+    )
+
+
+def judge(job: Job, seen: Seen, pending: tuple[Mark, ...]) -> tuple[Job, Unguarded | None]:
+    """The job after a statement, and what is told of it where nothing kept others from it.
+
+    `pending` are the deeds of all transactions that are open: a row lock among them is still held.
+    """
+    if guards(seen.statement):
+        return replace(job, guarded=True, looked=()), None
+    told = None
+    for step in seen.steps:
+        if step.kind is StepKind.LOOK:
+            job = _looked(job, step, seen)
+        elif step.kind is StepKind.CLAIM and not step.by_id:
+            told = told or _picked(job, step, seen)
+            job = replace(job, looked=(), freed=None)
+        elif step.kind in _TAKES and step.by_id:
+            told = told or _freed(job, step, seen, pending) or _unlocked(job, step, seen)
+            job = replace(job, looked=tuple(mark for mark in job.looked if mark.table != step.table))
+    return job, told
+
+
+def _looked(job: Job, step: Step, seen: Seen) -> Job:
+    if job.guarded or step.watches or seen.before.isolation in _REFUSING or not step.table:
+        return job
+    mark = Mark(Deed.CLAIM, seen.place, step.table, sure=min(seen.before.sure, Confidence.MEDIUM))
+    return replace(job, looked=(*(known for known in job.looked if known.table != step.table), mark))
+
+
+def _picked(job: Job, step: Step, seen: Seen) -> Unguarded | None:
+    """An UPDATE of what a query without a lock picks: whoever waits for the row takes it a second time."""
+    picks = step.how == "lease" and step.picks and step.limited
+    if not picks or step.locked or step.rechecks or job.guarded or seen.before.isolation in _REFUSING:
+        return None
+    sure = seen.before.sure
+    return Unguarded(seen.place, seen.call, step.table, seen.place, None, False, sure, seen.symbol)
+
+
+def _unlocked(job: Job, step: Step, seen: Seen) -> Unguarded | None:
+    """A job that was only looked for is taken, or is done, and nothing asked once more whether it is free."""
+    look = next((mark for mark in job.looked if mark.table == step.table), None)
+    if look is None or step.rechecks or step.fence or any(claim.table == step.table for claim in job.claims):
+        return None
+    return Unguarded(seen.place, seen.call, step.table, look.place, None, False, look.sure, seen.symbol)
+
+
+def _freed(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Unguarded | None:
+    """A job is taken, or done, whose row lock a commit has ended."""
+    freed = job.freed
+    if freed is None or freed.claim.table != step.table or step.rechecks or step.fence:
+        return None
+    if any(mark.deed is Deed.CLAIM and mark.table == step.table for mark in pending):
+        return None
+    sure = min(freed.claim.sure, seen.before.sure)
+    return Unguarded(seen.place, seen.call, step.table, freed.claim.place, freed.place, freed.batch, sure, seen.symbol)

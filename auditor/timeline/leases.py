@@ -1,0 +1,226 @@
+"""What is known of one queue's leases: who takes jobs, who may take them again, and what ends, prolongs or buries them.
+
+A queue is a table that jobs are claimed from by marking them: with a state, a holder, a time limit. What only runs is
+told of it; what is only defined in SQL files counts where it is asked whether something is there at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from auditor.program.catalogue import UNNAMED
+from auditor.sql.queue import Step, StepKind
+from auditor.sql.words import is_run_at, is_started, is_until
+from auditor.timeline.connection import Deed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from auditor.findings import Confidence, Place
+    from auditor.timeline.events import Ran
+    from auditor.timeline.queues import Told
+
+
+class At(NamedTuple):
+    """A step that ran, and where."""
+
+    step: Step
+    ran: Ran
+    place: Place
+
+    @property
+    def sure(self) -> Confidence:
+        return self.ran.before.sure
+
+    @property
+    def work(self) -> Place | None:
+        """The work of the job in the transaction that the step runs in."""
+        pending = self.ran.before.pending if self.ran.before.in_transaction else ()
+        return next((mark.place for mark in pending if mark.deed is Deed.WORK), None)
+
+    @property
+    def is_in_work(self) -> bool:
+        """Whether it runs in the transaction of the work, or of the claim."""
+        before = self.ran.before
+        claimed = any(mark.deed is Deed.CLAIM and mark.table == self.step.table for mark in before.pending)
+        return before.in_transaction and (claimed or self.work is not None)
+
+
+_ENDS = (StepKind.FINISH, StepKind.FAIL, StepKind.REQUEUE)
+#: What shows that the jobs of a table are worked off.
+_OF_JOBS = (*_ENDS, StepKind.COUNT, StepKind.BOUND, StepKind.EXTEND, StepKind.REAP, StepKind.BURY)
+#: The clocks that stand still while a transaction lasts.
+STILL = frozenset({"now", "current_timestamp", "transaction_timestamp", "localtimestamp"})
+
+
+@dataclass(frozen=True)
+class LeaseQueue:
+    """One queue whose jobs are marked as taken."""
+
+    table: str
+    ran: tuple[At, ...]
+    defined: tuple[Step, ...]
+
+    def of(self, *kinds: StepKind) -> tuple[At, ...]:
+        """The steps of these kinds that ran, each place once, the surest."""
+        best: dict[tuple[Place, StepKind], At] = {}
+        for at in self.ran:
+            known = best.get((at.place, at.step.kind))
+            if at.step.kind in kinds and (known is None or at.sure > known.sure):
+                best[(at.place, at.step.kind)] = at
+        return tuple(best.values())
+
+    def any_of(self, *kinds: StepKind) -> Iterator[Step]:
+        """The steps of these kinds, also those that are only defined."""
+        yield from (at.step for at in self.ran if at.step.kind in kinds)
+        yield from (step for step in self.defined if step.kind in kinds)
+
+    @cached_property
+    def claims(self) -> tuple[At, ...]:
+        """The claims that mark jobs as taken."""
+        return tuple(at for at in self.of(StepKind.CLAIM) if at.step.how == "lease")
+
+    @property
+    def claim(self) -> At:
+        """The claim that a finding names: where several are alike, the first."""
+        return min(self.claims, key=lambda at: (at.step.by_id, at.place))
+
+    @cached_property
+    def is_worked_off(self) -> bool:
+        """Whether something is done with the jobs, so that the table is a queue and no list of other things."""
+        return any(True for _ in self.any_of(*_OF_JOBS))
+
+    # Who else may take a job
+
+    @cached_property
+    def reapers(self) -> tuple[At, ...]:
+        """What gives stalled jobs back: those whose time is up, or whose worker is gone."""
+        return tuple(at for at in self.of(StepKind.REAP) if at.step.watches or at.step.by_worker)
+
+    @cached_property
+    def retaken_by(self) -> At | None:
+        """What hands a job on whose worker may still be at it."""
+        if self.reapers:
+            return self.reapers[0]
+        for claim in self.claims:
+            if claim.step.watches or (claim.step.delayed and is_run_at(claim.step.until)):
+                return claim
+        return None
+
+    @property
+    def is_ever_retaken(self) -> bool:
+        """Whether anything at all brings back, gives up or looks for jobs whose worker is gone."""
+        many = (step for step in self.any_of(StepKind.REAP, StepKind.REQUEUE, StepKind.BURY) if not step.by_id)
+        looks = (step for step in self.any_of(StepKind.LOOK, StepKind.CLAIM) if step.watches or step.states)
+        stalled = any(step.kind is StepKind.LOOK or step.watches for step in looks)
+        return self.retaken_by is not None or any(True for _ in many) or stalled
+
+    # Fences
+
+    @cached_property
+    def unfenced(self) -> tuple[At, ...]:
+        """Ends of one job that do not ask whether it is still the worker's, the telling ones first."""
+        order = {StepKind.FINISH: 0, StepKind.FAIL: 1, StepKind.REQUEUE: 2}
+        loose = [at for at in self.of(*_ENDS) if _is_loose(at)]
+        if self.fenced:
+            # Whoever fences the ends of jobs deletes the rest by hand.
+            loose = [at for at in loose if at.step.states]
+        return tuple(sorted(loose, key=lambda at: (order[at.step.kind], not at.step.states, at.place)))
+
+    @property
+    def proof(self) -> str:
+        """The column by which a claim can be told from the next one of the same job: a token, or the attempts."""
+        tokens = (claim.step.token for claim in self.claims)
+        counts = next((at.step.column for at in self.of(StepKind.COUNT)), "")
+        return next(filter(None, tokens), counts if any(claim.step.counts for claim in self.claims) else "")
+
+    @cached_property
+    def fenced(self) -> tuple[At, ...]:
+        return tuple(at for at in self.of(StepKind.FINISH, StepKind.FAIL) if at.step.fence and at.step.by_id)
+
+    # Heartbeats
+
+    @cached_property
+    def heartbeats(self) -> tuple[At, ...]:
+        return self.of(StepKind.EXTEND)
+
+    @property
+    def unlimited_heartbeat(self) -> At | None:
+        """A heartbeat that goes on as long as its worker lives, however long the job hangs."""
+        beats = [at for at in self.heartbeats if at.step.by_id or at.step.by_worker]
+        return beats[0] if beats and not any(at.step.capped for at in self.heartbeats) else None
+
+    @cached_property
+    def bounded_by(self) -> At | None:
+        """What stops taking a job back once it has been tried often enough, by itself."""
+        takers = (*self.reapers, *(claim for claim in self.claims if claim.step.watches))
+        return next((at for at in takers if at.step.bounded), None)
+
+    @property
+    def leaves_lost_jobs(self) -> bool:
+        """Whether a job whose worker dies stays marked as taken for ever: nothing takes back or asks for such."""
+        claim = self.claim.step
+        marked = bool(set(claim.states) & {"running", "active"}) or bool(claim.token or claim.until)
+        return marked and not self.is_ever_retaken
+
+    @property
+    def leaves_exhausted_jobs(self) -> At | None:
+        """What takes back jobs while they have attempts left, where nothing buries those that have none."""
+        return None if self.is_ever_buried else self.bounded_by
+
+    def lets_anyone_prolong(self, beat: At) -> bool:
+        """Whether a heartbeat asks for no proof that the other statements ask for."""
+        fenced = bool(self.fenced) and bool(self.proof) and self.retaken_by is not None
+        return fenced and beat.step.by_id and not beat.step.fence
+
+    @property
+    def unheard_heartbeat(self) -> tuple[At, At] | None:
+        """What takes jobs back by another column than the heartbeat renews; and that heartbeat."""
+        beats = [at for at in self.heartbeats if at.step.extends]
+        takers = [*self.reapers, *(claim for claim in self.claims if claim.step.watches)]
+        if not beats or any(_renews(beat, taker) for beat in beats for taker in takers):
+            return None
+        timed = (taker for taker in takers if is_started(taker.step.watches) or is_until(taker.step.watches))
+        taker = next(timed, None)
+        return (taker, beats[0]) if taker is not None else None
+
+    @property
+    def is_ever_buried(self) -> bool:
+        """Whether something gives up jobs that were tried too often, without their worker."""
+        return any(not step.by_id for step in self.any_of(StepKind.BURY))
+
+    @property
+    def is_prolonged(self) -> bool:
+        """Whether something tells, while the work runs, that it still runs: in the job's row or for its worker."""
+        of_workers = any(step.by_worker and not step.watches for step in self.any_of(StepKind.REAP))
+        return of_workers or any(True for _ in self.any_of(StepKind.EXTEND))
+
+
+def _is_loose(at: At) -> bool:
+    step = at.step
+    held = any(mark.deed is Deed.CLAIM and mark.table == step.table for mark in at.ran.before.pending)
+    # To undo a failure, or to give a job back, is also what people do by hand.
+    by_worker = step.kind is not StepKind.REQUEUE or step.counts or step.tells_error
+    return step.by_id and not step.fence and not held and by_worker
+
+
+def _renews(beat: At, taker: At) -> bool:
+    return taker.step.watches in beat.step.sets or not taker.step.watches
+
+
+def queues_of(told: Iterable[Told]) -> tuple[LeaseQueue, ...]:
+    """The queues among all steps."""
+    ran: dict[tuple[str, str], list[At]] = {}
+    defined: dict[str, list[Step]] = {}
+    for one in told:
+        table = one.step.table
+        if one.ran is None:
+            defined.setdefault(table, []).append(one.step)
+        elif table:
+            # Of tables that are only named at run time, those of one file are taken for the same.
+            file = one.ran.call.path if UNNAMED in table else ""
+            ran.setdefault((table, file), []).append(At(one.step, one.ran, one.place))
+    found = [LeaseQueue(table, tuple(steps), tuple(defined.get(table, ()))) for (table, _), steps in ran.items()]
+    return tuple(queue for queue in found if queue.claims and queue.is_worked_off)

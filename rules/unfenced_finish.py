@@ -1,0 +1,31 @@
+"""Jobs that are ended by whoever once held them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from auditor.rule import CLAIM_TRIGGERS, Finding, Rule, Severity, Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RULE = Rule("TA402", "unfenced-finish", Severity.ERROR, triggers=CLAIM_TRIGGERS)
+
+
+def check(timeline: Timeline) -> Iterator[Finding]:
+    for queue in timeline.lease_queues():
+        if queue.retaken_by is None or not queue.unfenced:
+            continue
+        first, *others = queue.unfenced
+        finding = RULE.at(
+            first.place,
+            "the job is ended by its id alone: a worker that lost it to another still ends it, while the other runs it",
+        ).see(queue.claim.place, "the job is claimed here")
+        if queue.retaken_by.place != queue.claim.place:
+            finding = finding.see(queue.retaken_by.place, "and given to others here while its worker may be at it")
+        for other in others:
+            finding = finding.see(other.place, "this ends it by its id alone, too")
+        proof = queue.proof or "a number that each claim raises"
+        yield finding.sure(min(first.sure, queue.claim.sure)).mended(
+            f"add {proof}, as the claim has set it, to the conditions, and undo the work where no row is changed"
+        )
