@@ -66,6 +66,10 @@ def _of_module(module: ModuleInfo) -> dict[str, DatabaseSettings]:
         # Set further down, or computed: DATABASES["default"]["CONN_MAX_AGE"] = …, .config(conn_max_age=600).
         if settings.persists is False and (settings.computed or b'["conn_max_age"]' in written):
             settings = replace(settings, persists=None if b"conn_max_age" in written else False)
+        if b'"pool"' in written or b"'pool'" in written:
+            # A pool keeps connections; what its callback resets leaves no trace of the request.
+            resets = b'"reset"' in written or b"'reset'" in written
+            settings = replace(settings, persists=False if resets else settings.persists or None)
         if settings.atomic_requests is False and b"atomic_requests" in written:
             settings = replace(settings, atomic_requests=None)
         found[alias] = settings

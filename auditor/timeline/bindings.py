@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN, Term, TermKind
-from auditor.timeline.values import UNKNOWN, Items, Literal, Made, Mapping, Quoted, Text, Value, options_of
+from auditor.timeline.values import UNKNOWN, Items, Literal, Made, Mapping, Quoted, Text, Unknown, Value, options_of
 
 #: Calls whose result cannot carry a quote into a statement.
 _PLAIN_TYPES = ("int", "float", "bool", "UUID", "uuid4", "Decimal", "len", "id")
@@ -22,6 +22,8 @@ class Resolved(NamedTuple):
     parameter: bool = False
     #: Raw text that was put into the statement from outside.
     raw: bool = False
+    #: The setting whose value it is, as a statement has read it before.
+    read: str = ""
 
 
 class Bindings:
@@ -93,7 +95,8 @@ class Bindings:
             text = "" if known is None else str(known).lower()
             truth = known if isinstance(known, bool) else None
             return Resolved(text, is_null=known is None, is_true=truth, parameter=parameter)
-        return Resolved(None, parameter=parameter, raw=not parameter and not _plain(value))
+        read = next((one.setting for one in options_of(value) if isinstance(one, Unknown) and one.setting), "")
+        return Resolved(None, parameter=parameter, raw=not parameter and not _plain(value), read=read)
 
 
 def _named(name: str, holes: tuple[Value, ...]) -> str:

@@ -100,6 +100,8 @@ class ConnectionState:
     doomed: bool = False
     #: The last statement claimed a job: what is fetched next is that job, or nothing.
     fetches_claim: bool = False
+    #: The last statement only asked what this setting holds: what is fetched next is that.
+    fetches_setting: str = ""
     #: The tables that were read or written as some tenant since it was opened or borrowed.
     tenant_tables: frozenset[str] = frozenset()
     #: What failed, so that the transaction is aborted.

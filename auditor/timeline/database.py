@@ -328,7 +328,8 @@ class Database:
 
     def _fetch_one(self, receiver: Value, call: Invocation) -> Results:
         key = _key_of(receiver)
-        return [(call.state, Row(key) if self.state_of(key, call.state).fetches_claim else UNKNOWN)]
+        connection = self.state_of(key, call.state)
+        return [(call.state, Row(key) if connection.fetches_claim else Unknown(setting=connection.fetches_setting))]
 
     def _fetch_many(self, receiver: Value, call: Invocation) -> Results:
         key = _key_of(receiver)

@@ -158,7 +158,8 @@ class Effects:
             lowered,
             self.walker.program.catalogue.is_tenant(lowered),
             where,
-            clears=changed.change is Change.RESET or _clears(lowered, value),
+            # What is put back as it was found leaves nothing of this job's.
+            clears=changed.change is Change.RESET or _clears(lowered, value) or value.read == lowered,
             value=value.text if value.text is not None else "…",
             place=locate(changed.span),
             as_statement=not changed.called,

@@ -97,7 +97,7 @@ class HeldConnections:
         return ConnectionState(
             driver=driver.name,
             life=Life.GIVEN if entry is Entry.OTHER and not self.walker.lasting else Life.KEPT,
-            sure=Confidence.HIGH if outside and settings.seen else Confidence.MEDIUM,
+            sure=Confidence.HIGH if outside and settings.persists is not None else Confidence.MEDIUM,
             autocommit=autocommit,
             status=Status.IDLE if outside else Status.UNKNOWN,
             prepares_after=prepares,

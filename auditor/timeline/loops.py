@@ -67,7 +67,7 @@ class Loops:
         # What still turns when the turns are up may stop at the next test.
         done.extend(after for last in left for after in self._stopping(node, last, frame))
         done = self.walker.block(node.orelse, merge(done), frame, flow)
-        return merge([*done, *exits])
+        return merge([left_behind(state, end) for end in (*done, *exits)])
 
     def _stopping(self, node: nodes.While, state: State, frame: Frame) -> list[State]:
         stops = []
@@ -111,8 +111,8 @@ class Loops:
         empty = self.walker.database.no_job(state, source.key) if isinstance(source, Row) else state
         seen: list[State] = []
         self._until_rest([state], turn, frame, flow, exits, node.span, over_jobs, seen)
-        ends = merge([empty, *seen])
-        return merge([*self.walker.block(node.orelse, ends, frame, flow), *exits])
+        ends = merge([empty, *(left_behind(state, end) for end in seen)])
+        return merge([*self.walker.block(node.orelse, ends, frame, flow), *(left_behind(state, end) for end in exits)])
 
     def _once(
         self,
@@ -217,7 +217,7 @@ class Loops:
         freed = after.job.freed if over_jobs and after.job.freed is not None and after.job.freed.batch else None
         after = after.with_job(replace(before.job, freed=freed or before.job.freed))
         for key, connection in after.connections.items():
-            known = before.connections.get(key)
+            known = before.connections.get(key) or self.walker.database.held.found(key)
             if known is None:
                 continue
             settings = tuple(
@@ -227,6 +227,20 @@ class Loops:
             if settings != connection.settings:
                 after = after.connect(key, replace(connection, settings=settings))
         return after
+
+
+def left_behind(start: State, end: State) -> State:
+    """The end of a loop: what comes behind it is no further turn, and inherits nothing from the last one."""
+    for key, connection in end.connections.items():
+        known = start.connections.get(key)
+        before = {setting.name: setting for setting in known.settings} if known is not None else {}
+        settings = tuple(
+            setting.taken_over() if setting.name not in before or not before[setting.name].kept.inherited else setting
+            for setting in connection.settings
+        )
+        if settings != connection.settings:
+            end = end.connect(key, replace(connection, settings=settings))
+    return end
 
 
 def _is_told_apart(value: Value) -> bool:

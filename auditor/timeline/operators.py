@@ -143,4 +143,4 @@ def subscript(value: Value, key: Value) -> Value:
         return External(value.name)  # Annotated[...], list[int]: the class itself
     if isinstance(value, Row) and value.many:
         return Row(value.key)
-    return Unknown(row=from_row(value))
+    return Unknown(row=from_row(value), setting=value.setting if isinstance(value, Unknown) else "")

@@ -175,7 +175,11 @@ class Roots:
 
         ends = self._supplied(info, values, frame, body, start, flow)
         ends = self._answered(info, values, frame, ends, flow)
-        return self._finish(ends, flow, info.place, info.qualname, frame, once=info.node.name == "main")
+        return self._finish(ends, flow, info.place, info.qualname, frame, once=self._ends_process(info))
+
+    def _ends_process(self, info: FunctionInfo) -> bool:
+        """Whether the process is over when the function is."""
+        return info.node.name == "main" or self.walker.entry is Entry.COMMAND
 
     def _answered(
         self, info: FunctionInfo, values: dict[str, Value], frame: Frame, ends: list[State], flow: Flow

@@ -163,6 +163,10 @@ class Setting:
             return replace(self, ended=ended, ended_at=ended_at) if self.ended != ended else self
         return replace(self, kept=replace(self.kept, inherited=True), ended=ended, ended_at=ended_at)
 
+    def taken_over(self) -> Setting:
+        """The same setting where this job goes on: what it holds is its own."""
+        return replace(self, kept=replace(self.kept, inherited=False)) if self.kept.inherited else self
+
     def _over(self, layer: Layer, level: int) -> Setting:
         keep = self.layers[:-1] if self.layers and self.layers[-1].level == level else self.layers
         return replace(self, layers=(*keep, layer), ended=None, ended_at=None)

@@ -181,6 +181,7 @@ class Statements:
         after = replace(
             after,
             fetches_claim=claimed if touches else before.fetches_claim,
+            fetches_setting=_asked(statement),
             touched=before.touched or touches or bool(tables) or not statement.parsed,
         )
         if tables and any(setting.current.is_value and self._is_tenant(setting.name) for setting in before.settings):
@@ -247,6 +248,8 @@ class Statements:
     ) -> State:
         """The events that a statement is a witness of: a tenant inherited, outlived, or left on another connection."""
         if statement.kind not in _QUERIES and statement.kind is not Kind.CALL:
+            return state
+        if _only_asks(statement):
             return state
         renewed = {setting.name for setting in settings}
         symbol = run.call.frame.symbol
@@ -340,6 +343,19 @@ def _changes(
 def _only_notifies(statement: Statement) -> bool:
     """Whether a statement does nothing but NOTIFY, through the function of that purpose."""
     return any(call.name == "pg_notify" for call in statement.calls) and not statement.reads and not statement.writes
+
+
+def _only_asks(statement: Statement) -> bool:
+    """Whether a statement only asks what a setting holds: `SELECT current_setting('app.tenant', true)`."""
+    if not statement.setting_reads or statement.settings or statement.reads or statement.writes:
+        return False
+    return {call.name for call in statement.calls} <= {"current_setting"}
+
+
+def _asked(statement: Statement) -> str:
+    """The setting that a statement only asks for; empty for all others."""
+    names = {read.name.text.lower() for read in statement.setting_reads} if _only_asks(statement) else set()
+    return names.pop() if len(names) == 1 else ""
 
 
 def _only_cleans(statement: Statement, settings: tuple[SettingSet, ...]) -> bool:

@@ -25,9 +25,13 @@ Key = int
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Anything. `row` is set where it was computed from the row that a claim returned."""
+    """Anything. `row` is set where it was computed from the row that a claim returned.
+
+    `setting` names the setting that a statement has read it from.
+    """
 
     row: bool = False
+    setting: str = ""
 
 
 @dataclass(frozen=True, slots=True)

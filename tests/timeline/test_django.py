@@ -150,6 +150,31 @@ KINDS = {
         """,
         [SESSION],
     ),
+    "what is put back as it was found is nothing of this job's": (
+        """
+        @shared_task
+        def work(tenant):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT current_setting('app.tenant', true)")
+                before = cursor.fetchone()[0] or ""
+            set_tenant(tenant, False)
+            try:
+                handle(tenant)
+            finally:
+                set_tenant(before, False)
+        """,
+        [],
+    ),
+    "a command that ends serves nobody else": (
+        """
+        from django.core.management.base import BaseCommand
+
+        class Command(BaseCommand):
+            def handle(self, *args, **options):
+                set_tenant("1", False)
+        """,
+        [],
+    ),
     "a command that turns serves the next tenant on the same connection": (
         """
         from django.core.management.base import BaseCommand
@@ -162,6 +187,19 @@ KINDS = {
                     set_tenant("1", False)
         """,
         [SESSION],
+    ),
+    "what comes behind a loop is none of its turns": (
+        """
+        @shared_task
+        def work():
+            for tenant in tenants():
+                set_tenant(tenant, False)
+                handle(tenant)
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT id FROM work")
+            set_tenant("", False)
+        """,
+        [],
     ),
     "a parameter in SET is put in by the client": (
         """
@@ -194,6 +232,7 @@ VIEW = HEAD + "def view(request):\n    set_tenant(request.tenant)\n"
         ('"CONN_MAX_AGE": 600', [SESSION]),
         ('"CONN_MAX_AGE": None', [SESSION]),
         ('"OPTIONS": {"pool": True}', [SESSION]),
+        ('"OPTIONS": {"pool": {"reset": clear}}', []),
     ],
 )
 def test_what_keeps_a_connection_beyond_its_task(tmp_path: Path, settings: str, expected: list[str]) -> None:
