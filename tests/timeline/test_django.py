@@ -190,14 +190,12 @@ KINDS = {
     ),
     "what comes behind a loop is none of its turns": (
         """
-        @shared_task
-        def work():
+        def main():
             for tenant in tenants():
                 set_tenant(tenant, False)
                 handle(tenant)
             with connection.cursor() as cursor:
                 cursor.execute("SELECT id FROM work")
-            set_tenant("", False)
         """,
         [],
     ),
