@@ -44,7 +44,7 @@ def bars(chart: Bars, width: int, colour: bool) -> str:
     room = max(_NARROWEST, min(_WIDEST, width - label - 14))
     told = [f"{chart.title} ({chart.unit})"]
     for at, (name, figure) in enumerate(chart.bars.items()):
-        bar = _or("█", "#") * max(1, round(room * figure / most))
+        bar = _or("█", "#") * (max(1, round(room * figure / most)) if figure else 0)
         told.append(f"{name:<{label}}  {_paint(bar, at, colour)} {number(figure)}")
     return "\n".join(told)
 

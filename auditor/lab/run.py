@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from auditor.lab.server import Server
 
 #: In the order in which they are told; each is a module of that name beside this one.
-NAMES = ("leak", "reset", "poison", "crash", "lease", "policy", "claim")
+NAMES = ("leak", "reset", "poison", "crash", "lease", "vacuum", "drift", "policy", "claim", "vanish")
 #: Told with the server's version, where they are there.
 _DRIVERS = ("psycopg", "psycopg_pool", "psycopg2", "asyncpg", "sqlalchemy", "django")
 
