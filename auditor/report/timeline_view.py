@@ -12,6 +12,7 @@ from auditor.timeline.events import (
     JobEnded,
     Opened,
     Ran,
+    Reached,
     Worked,
 )
 
@@ -100,6 +101,8 @@ def _line(event: Event, numbers: dict[int, int], begun: set[int]) -> Iterator[st
         yield f"  {number} │ {_at(event.place)}  handed on: {_settings(event.after) or 'no tenant'}"
     elif isinstance(event, Worked):
         yield f"    │ {_at(event.place)}  work: {event.what}"
+    elif isinstance(event, Reached):
+        yield f"    │ {_at(event.at)}  waits for {event.reach.what}, with rows or a snapshot held"
     elif isinstance(event, JobEnded):
         kept = ", ".join(sorted({mark.deed.value for mark in event.kept})) or "nothing"
         yield f"    │ {_at(event.place)}  the job ends; for good: {kept}"

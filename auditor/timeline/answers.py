@@ -19,6 +19,7 @@ from auditor.timeline.events import (
     Inherited,
     Outlived,
     Ran,
+    Reached,
     SettingSet,
     Stranded,
     Unguarded,
@@ -83,6 +84,24 @@ class Orphan(NamedTuple):
     sure: Confidence
 
 
+class OutsideCall(NamedTuple):
+    """A call that leaves the process while a transaction holds rows or a snapshot."""
+
+    place: Place
+    reached: Reached
+    sure: Confidence
+
+    @property
+    def wrote(self) -> bool:
+        """Whether the transaction holds rows, and not only a snapshot."""
+        return self.reached.held.wrote
+
+    @property
+    def name(self) -> str:
+        """The call as people know it: `requests.post()`, `publish()`."""
+        return f"{self.reached.name}()"
+
+
 class PoolCallback(NamedTuple):
     """A pool's callback and the places where it leaves the connection otherwise than it got it."""
 
@@ -90,6 +109,10 @@ class PoolCallback(NamedTuple):
     pool: Place
     left_in_transaction: tuple[Place, ...]
     left_switched: tuple[Place, ...]
+
+
+def _telling(reached: Reached) -> tuple[bool, bool, int, int]:
+    return reached.held.wrote, reached.in_job, reached.held.sure.rank, -len(reached.through)
 
 
 class Timeline:
@@ -211,6 +234,21 @@ class Timeline:
     def stranded(self) -> Iterator[Stranded]:
         """Work that ran without a tenant after the tenant was set on another connection."""
         return self.of(Stranded)
+
+    # What waits outside
+
+    def outside_calls(self) -> Iterator[OutsideCall]:
+        """Calls that leave the process while a transaction holds something: of each place the one that tells most."""
+        found: dict[Place, Reached] = {}
+        for reached in self.of(Reached):
+            known = found.get(reached.place)
+            if known is None or _telling(reached) > _telling(known):
+                found[reached.place] = reached
+        scripts = {module.name for module in self.program.modules}
+        for reached in found.values():
+            # A script that ends holds others up once.
+            once = reached.root in scripts and not reached.in_job and reached.held.life is not Life.POOL
+            yield OutsideCall(reached.place, reached, Confidence.LOW if once else reached.held.sure)
 
     # Pools
 

@@ -181,13 +181,13 @@ class Calls:
             return self.opaque(function, call)
         if on_yield is None and not self._matters(info, call):
             self.entered.add(info)
-            return self.opaque(function, call)
+            return self.opaque(function, call.at(self.walker.scout.look_through(function, call)))
         self.entered.add(info)
         inner = self.frame_of(function, call.frame, call.span, on_yield)
         known = self.pure.recall(info, inner, call)
         if known is None:
             used = self.walker.database.used
-            known = self._walked(info, inner, call)
+            known = self.walked(info, inner, call)
             if used == self.walker.database.used:
                 self.pure.remember(info, inner, call, known)
         results, raises = known
@@ -201,7 +201,8 @@ class Calls:
         makes = info.node.name in ("__init__", "__post_init__")
         return makes and any(isinstance(one, Pool) or holds_connection(one) is not None for one in call.everything)
 
-    def _walked(self, info: FunctionInfo, inner: Frame, call: Invocation) -> Outcome:
+    def walked(self, info: FunctionInfo, inner: Frame, call: Invocation) -> Outcome:
+        """Each way out of a function's body, with its arguments bound."""
         ready = self.parameters.bind(info, inner, call)
         out = Flow()
         ends = self.body(info, ready, inner, out)
@@ -250,6 +251,8 @@ class Calls:
             (key, *outer),
             (*caller.stack, info),
             on_yield,
+            # What is walked from its own definition is not called by anything that is seen.
+            caller.calls if span == info.node.name_span else (*caller.calls, caller.module.place(span)),
             frozenset(name for part in scopes if part.kind == "global" for name in part.names),
             frozenset(name for part in scopes if part.kind == "nonlocal" for name in part.names),
         )
@@ -358,11 +361,12 @@ class Calls:
         apart = call._replace(state=call.state.with_job(NO_JOB), flow=Flow())
         for value in call.everything:
             self._shared(value)
-        if isinstance(callee, Pending):
-            self.pending(callee, apart)
-        elif isinstance(callee, (Function, Bound, Class, Instance)):
-            for after, value in self.apply(callee, apart):
-                self.awaited(value, apart.at(after))
+        with self.walker.scout.beside():
+            if isinstance(callee, Pending):
+                self.pending(callee, apart)
+            elif isinstance(callee, (Function, Bound, Class, Instance)):
+                for after, value in self.apply(callee, apart):
+                    self.awaited(value, apart.at(after))
 
     def handed_out(self, state: State, value: Value, frame: Frame, flow: Flow, span: nodes.Span) -> list[State]:
         """A yield to code that is not seen: it may work on what it is given, and fail."""

@@ -84,8 +84,16 @@ class ConnectionState:
     savepoints: tuple[str, ...] = ()
     #: How many of the driver's transaction() blocks are open.
     blocks: int = 0
+    #: It wrote rows or locked them, and holds them to its end.
     wrote: bool = False
+    #: It read under an isolation level that keeps one snapshot to its end.
+    snapshot: bool = False
+    #: The statement since which it holds rows or a snapshot, and the calls around that.
+    held_at: Place | None = field(default=None, compare=False)
+    held_in: tuple[Place, ...] = field(default=(), compare=False)
     isolation: str = ""
+    #: The level of transactions that do not say another.
+    usual_isolation: str = ""
     settings: tuple[Setting, ...] = ()
     #: None: the driver never prepares by itself.
     prepares_after: int | None = None
@@ -126,6 +134,11 @@ class ConnectionState:
         return not (self.settings or self.pending or self.undone)
 
     @property
+    def holds(self) -> bool:
+        """Whether its transaction keeps others waiting, or keeps what is dead from being cleared, while it is open."""
+        return self.status is Status.OPEN and (self.wrote or self.snapshot)
+
+    @property
     def in_transaction(self) -> bool:
         return self.status in (Status.OPEN, Status.ABORTED)
 
@@ -158,6 +171,7 @@ def begin(state: ConnectionState, place: Place, isolation: str = "") -> Connecti
         begun=place,
         savepoints=(),
         wrote=False,
+        snapshot=False,
         isolation=isolation or state.isolation,
         pending=(),
         undone=(),
@@ -185,6 +199,10 @@ def _ended(state: ConnectionState, undone: tuple[Mark, ...]) -> ConnectionState:
         begun=None,
         savepoints=(),
         wrote=False,
+        snapshot=False,
+        held_at=None,
+        held_in=(),
+        isolation=state.usual_isolation,
         pending=(),
         undone=undone,
         aborted_at=None,
@@ -239,6 +257,21 @@ def _depth_of(state: ConnectionState, name: str | None) -> int | None:
 def abort(state: ConnectionState, place: Place) -> ConnectionState:
     """A statement failed at `place`: a transaction is aborted; outside one nothing has changed."""
     return replace(state, status=Status.ABORTED, aborted_at=place) if state.status is Status.OPEN else state
+
+
+#: Isolation levels that keep one snapshot for the whole transaction.
+_SNAPSHOTS = frozenset({"repeatable read", "serializable"})
+
+
+def hold(state: ConnectionState, wrote: bool, place: Place, calls: tuple[Place, ...]) -> ConnectionState:
+    """A statement in a transaction wrote or locked rows, or only read: what is held to the end from here on."""
+    if not state.in_transaction:
+        return state
+    snapshot = state.snapshot or state.isolation in _SNAPSHOTS
+    if (wrote or state.wrote, snapshot) == (state.wrote, state.snapshot):
+        return state
+    held_at, held_in = (place, calls) if wrote and not state.wrote else (state.held_at or place, state.held_in or calls)
+    return replace(state, wrote=wrote or state.wrote, snapshot=snapshot, held_at=held_at, held_in=held_in)
 
 
 def set_setting(state: ConnectionState, name: str, held: Held, local: bool, place: Place) -> ConnectionState:

@@ -466,7 +466,9 @@ class Database:
         # Where a level can mean autocommit, any other level means that there is none.
         switched = bool(driver.autocommit_levels) and name in driver.isolation_names
         autocommit = Autocommit.OFF if switched else connection.autocommit
-        return state.connect(key, replace(connection, isolation=isolation, autocommit=autocommit))
+        return state.connect(
+            key, replace(connection, isolation=isolation, usual_isolation=isolation, autocommit=autocommit)
+        )
 
     # Pools and blocks
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from auditor.sql.meaning import Statement
     from auditor.sql.queue import Step
     from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark
+    from auditor.timeline.outside import Outside
     from auditor.timeline.settings import Held, Setting
     from auditor.timeline.values import Key, Raised
 
@@ -230,6 +231,28 @@ class Stranded:
     symbol: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A call left the process while a transaction held rows or a snapshot.
+
+    `place` is the call to speak of: the first on the way out that is made after the transaction began to hold
+    something. `through` are the calls inside of it, the last of them the one that leaves. `in_job` tells that the
+    transaction is the one that claimed.
+    """
+
+    place: Place
+    connection: Key
+    held: ConnectionState
+    name: str
+    reach: Outside
+    at: Place
+    through: tuple[Place, ...] = ()
+    keyed: bool = False
+    in_job: bool = False
+    root: str = ""
+    symbol: str = ""
+
+
 Event = Union[
     Ran,
     Opened,
@@ -243,4 +266,5 @@ Event = Union[
     Unguarded,
     Outlived,
     Stranded,
+    Reached,
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.timeline import files, strings
+from auditor.timeline.outside import dotted, is_of_table
 from auditor.timeline.state import Flow
 from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
@@ -118,6 +119,7 @@ class Library:
 
     def call(self, name: str, call: Invocation) -> Results:
         """A call of a library's callable, by its dotted name."""
+        call = call.at(self.walker.scout.meet(External(name), call))
         made = drivers.made_by(name)
         if made is not None:
             return self.walker.database.make(made[0], made[1], call)
@@ -151,6 +153,7 @@ class Library:
 
     def method(self, callee: Bound, call: Invocation) -> Results:
         """A method of an object of a library, or of something unknown."""
+        call = call.at(self.walker.scout.meet(callee, call))
         ran = self._runs(callee.name, call)
         if ran is not None:
             return ran
@@ -165,6 +168,10 @@ class Library:
                 return variable
         results = self.walker.calls.opaque(callee, call)
         row = from_row(callee.receiver)
+        name = dotted(callee)
+        if name is not None and is_of_table(name):
+            made = Made(name, row=row or any(from_row(value) for value in call.everything))
+            return [(state, made) for state, _ in results]
         return [(state, Unknown(row=True) if row else value) for state, value in results]
 
     def attribute(self, receiver: Made, name: str, state: State) -> Value:

@@ -61,7 +61,7 @@ class Names:
         self._ready.add(module)
         frame = self.module_frame(module)
         flow = Flow()
-        with self.walker.as_root(module.name, lasting=True):
+        with self.walker.aloud(), self.walker.as_root(module.name, lasting=True):
             ends = self.walker.block(module.facts.module.body, [self.start()], frame, flow)
         # A module that always raises is never there; what it bound before is what its importers may see.
         ends = ends or [state for state, _ in flow.raises]

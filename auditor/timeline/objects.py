@@ -8,6 +8,7 @@ from auditor import drivers
 from auditor.program.tree import descend
 from auditor.python import nodes
 from auditor.timeline.invocation import Invocation
+from auditor.timeline.outside import is_client
 from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
     NONE,
@@ -306,7 +307,9 @@ class Objects:
             if value.name in _PLAIN:
                 return Made(value.name)
             known = drivers.typed_as(value.name)
-            return self.walker.database.given(known[0], known[1], key) if known else UNKNOWN
+            if known is None:
+                return Made(value.name) if is_client(value.name) else UNKNOWN
+            return self.walker.database.given(known[0], known[1], key)
         if isinstance(value, Class):
             base = self._library_base(value.info)
             if base is not None:

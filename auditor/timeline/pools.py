@@ -224,7 +224,7 @@ class Pools:
                 exits.append(Exit(after.connections[key], raised, self._last_on(key, after)))
             place = option.info.module.place(option.info.node.name_span)
             event = CallbackRan(place, info.place, key, which, info.autocommit, tuple(exits), option.info.qualname)
-            self.walker.events.setdefault(event)
+            self.walker.kept.setdefault(event)
 
     def _run(
         self, info: PoolInfo, which: Callback, key: Key, state: State, frame: Frame, span: nodes.Span

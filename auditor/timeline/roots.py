@@ -12,9 +12,8 @@ from auditor.timeline.connection import Life, Status
 from auditor.timeline.entries import Entry, entry_of
 from auditor.timeline.events import Handover, JobEnded, Ran
 from auditor.timeline.invocation import Invocation
-from auditor.timeline.state import Flow, Frame, State, Trace
+from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
 from auditor.timeline.values import UNKNOWN, Class, Function, Made, Value
-from auditor.timeline.walker import TooMuchError, Walker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from auditor.program.code import FunctionInfo, ModuleInfo
     from auditor.program.program import Program
     from auditor.progress import Progress
+    from auditor.timeline.walker import Walker
 
     Body = Callable[[State, Flow], list[State]]
 

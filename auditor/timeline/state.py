@@ -22,6 +22,10 @@ MOST_STATES = 48
 MANY_STATES = 8
 
 
+class TooMuchError(Exception):
+    """An entry point has more paths than are worth following."""
+
+
 class Keys:
     """Small numbers for what is named by where it was made: equal parts get the same number.
 
@@ -204,6 +208,8 @@ class Frame:
     scopes: tuple[Key, ...] = ()
     stack: tuple[FunctionInfo, ...] = ()
     on_yield: Callable[[State, Value, Flow], list[State]] | None = None
+    #: The calls that led here, the first one first.
+    calls: tuple[Place, ...] = ()
     globals: frozenset[str] = frozenset()
     nonlocals: frozenset[str] = frozenset()
 

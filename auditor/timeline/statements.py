@@ -192,9 +192,20 @@ class Statements:
             after = after.marked(mark)
         if work and after.pending:
             after = after.marked(Mark(Deed.WORK, place))
-        if statement.kind in _WRITES or any(query.lock is not None for query in statement.queries):
-            after = replace(after, wrote=True)
+        if touches or statement.kind in _WRITES:
+            after = change.hold(after, self._writes(statement), place, run.call.frame.calls)
         return after
+
+    def _writes(self, statement: Statement, deep: int = 4) -> bool:
+        """Whether a statement writes or locks rows, itself or through SQL functions that it calls."""
+        if statement.kind in _WRITES or statement.writes or any(query.lock for query in statement.queries):
+            return True
+        if any(self._writes(inner) for inner in statement.body):
+            return True
+        called = (self.walker.program.catalogue.function(call.name) for call in statement.calls) if deep else ()
+        return any(
+            self._writes(inner, deep - 1) for found in called if found is not None for inner in found.function.body
+        )
 
     def _job_of(
         self, state: State, before: ConnectionState, after: ConnectionState, marks: tuple[Mark, ...], work: bool

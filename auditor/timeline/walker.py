@@ -18,7 +18,8 @@ from auditor.timeline.loops import Loops
 from auditor.timeline.names import Names
 from auditor.timeline.objects import Objects
 from auditor.timeline.operators import compare, truth_of
-from auditor.timeline.state import Flow, Frame, Keys, State, merge, merge_raises
+from auditor.timeline.scout import Scout
+from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
@@ -52,10 +53,6 @@ LEAST_BUDGET = 4_000
 DRY_BUDGET = 6_000
 
 
-class TooMuchError(Exception):
-    """An entry point has more paths than are worth following."""
-
-
 class Walker:
     """Walks a program from its entry points. What it sees is left in `events`, in the order it was first seen."""
 
@@ -63,6 +60,8 @@ class Walker:
         self.program = program
         self.keys = Keys()
         self.events: dict[Event, None] = {}
+        #: The same while what is walked is not meant to leave any.
+        self.kept = self.events
         self.steps = 0
         self.budget = BUDGET
         self._left = TOTAL_BUDGET
@@ -80,6 +79,7 @@ class Walker:
         self.calls = Calls(self)
         self.library = Library(self)
         self.database = Database(self)
+        self.scout = Scout(self)
         self.blocks = Blocks(self)
         self.loops = Loops(self)
         self._dispatch: dict[type, Callable[[Any, State, Frame, Flow], list[State]]] = {
@@ -128,6 +128,15 @@ class Walker:
     def quietly(self) -> Iterator[None]:
         """What is walked inside only finds a value: it happens nowhere, so it leaves no events."""
         events, self.events = self.events, {}
+        try:
+            yield
+        finally:
+            self.events = events
+
+    @contextmanager
+    def aloud(self) -> Iterator[None]:
+        """What is walked inside happens, though it is met while something else only finds a value."""
+        events, self.events = self.events, self.kept
         try:
             yield
         finally:

@@ -1,0 +1,306 @@
+"""What reaches outside of the process, or keeps it waiting: libraries by name, as a table.
+
+A library's value is known by how it is come by: `requests.Session()`, a parameter annotated `httpx.AsyncClient`, and
+what such a value gives when it is asked (`boto3.client("sqs")`, `nc.jetstream()`). Its dotted name is that of what
+made it and then of each attribute: `pika.BlockingConnection.channel.basic_publish`. Facts: each library's own
+documentation of the calls that talk to its service. What only prepares something, or reads what is there, is left out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from auditor.timeline.values import Bound, External, Function, Literal, Made, Text, Value
+
+HTTP = "an HTTP request"
+MAIL = "a mail"
+PROCESS = "another program"
+SLEEP = "a sleep"
+QUEUE = "a message queue"
+CLOUD = "a remote service"
+
+
+class Outside(NamedTuple):
+    """A call that leaves the process: what it reaches, and whether doing it twice is worse than doing it once."""
+
+    what: str
+    repeats: bool = True
+
+
+class _Library(NamedTuple):
+    """`calls` are callables by dotted name; `methods` are what is called on values that `makers` make, at any depth."""
+
+    what: str
+    calls: frozenset[str] = frozenset()
+    makers: tuple[str, ...] = ()
+    methods: frozenset[str] = frozenset()
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_VERBS = "get post put patch delete head options request"
+#: What clients of remote services call their operations; each is a request.
+_OPERATIONS = _words(
+    """
+    create acreate retrieve modify update delete cancel confirm capture pay refund void_invoice finalize_invoice
+    send_invoice list search parse stream edit generate generate_content generate_content_async embed_content
+    count_tokens transcribe translate upload invite send fetch completion acompletion embedding aembedding
+    """
+)
+
+_LIBRARIES = (
+    _Library(
+        HTTP,
+        _words(
+            f"""
+            {" ".join(f"requests.{verb} requests.api.{verb}" for verb in _VERBS.split())}
+            {" ".join(f"httpx.{verb}" for verb in _VERBS.split())} httpx.stream
+            urllib.request.urlopen urllib.request.urlretrieve urllib3.request aiohttp.request
+            """
+        ),
+        (
+            "requests.Session",
+            "requests.session",
+            "requests.sessions.Session",
+            "httpx.Client",
+            "httpx.AsyncClient",
+            "aiohttp.ClientSession",
+            "aiohttp.client.ClientSession",
+            "urllib3.PoolManager",
+            "http.client.HTTPConnection",
+            "http.client.HTTPSConnection",
+            "requests_oauthlib.OAuth2Session",
+            "authlib.integrations.httpx_client.AsyncOAuth2Client",
+        ),
+        _words(f"{_VERBS} send stream urlopen getresponse ws_connect"),
+    ),
+    _Library(
+        MAIL,
+        _words(
+            """
+            aiosmtplib.send django.core.mail.send_mail django.core.mail.send_mass_mail django.core.mail.mail_admins
+            django.core.mail.mail_managers
+            """
+        ),
+        (
+            "smtplib.SMTP",
+            "smtplib.SMTP_SSL",
+            "aiosmtplib.SMTP",
+            "django.core.mail.EmailMessage",
+            "django.core.mail.EmailMultiAlternatives",
+            "flask_mail.Mail",
+            "fastapi_mail.FastMail",
+            "sendgrid.SendGridAPIClient",
+        ),
+        _words("send_message sendmail login starttls connect send"),
+    ),
+    _Library(
+        PROCESS,
+        _words(
+            """
+            subprocess.run subprocess.call subprocess.check_call subprocess.check_output subprocess.getoutput
+            subprocess.getstatusoutput subprocess.Popen os.system os.popen asyncio.create_subprocess_exec
+            asyncio.create_subprocess_shell
+            """
+        ),
+        ("subprocess.Popen", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
+        _words("wait communicate"),
+    ),
+    _Library(SLEEP, _words("time.sleep asyncio.sleep anyio.sleep trio.sleep gevent.sleep eventlet.sleep")),
+    _Library(
+        QUEUE,
+        makers=(
+            "redis.Redis",
+            "redis.StrictRedis",
+            "redis.from_url",
+            "redis.client.Redis",
+            "redis.asyncio.Redis",
+            "redis.asyncio.StrictRedis",
+            "redis.asyncio.from_url",
+            "redis.asyncio.client.Redis",
+            "aioredis.Redis",
+            "aioredis.from_url",
+        ),
+        methods=_words("publish xadd lpush rpush blpop brpop blmove brpoplpush xread xreadgroup"),
+    ),
+    _Library(
+        QUEUE,
+        makers=(
+            "pika.BlockingConnection",
+            "pika.adapters.blocking_connection.BlockingChannel",
+            "pika.channel.Channel",
+            "aio_pika.connect",
+            "aio_pika.connect_robust",
+            "aio_pika.Connection",
+            "aio_pika.RobustConnection",
+            "aio_pika.Exchange",
+            "aio_pika.Channel",
+            "aio_pika.abc.AbstractExchange",
+            "aio_pika.abc.AbstractChannel",
+            "kombu.Producer",
+            "kombu.Connection",
+            "kombu.pools.producers",
+            "kafka.KafkaProducer",
+            "confluent_kafka.Producer",
+            "confluent_kafka.SerializingProducer",
+            "aiokafka.AIOKafkaProducer",
+            "nats.connect",
+            "nats.NATS",
+            "nats.aio.client.Client",
+            "nats.js.JetStreamContext",
+            "nats.js.client.JetStreamContext",
+            "google.cloud.pubsub_v1.PublisherClient",
+            "azure.servicebus.ServiceBusClient",
+            "azure.servicebus.ServiceBusSender",
+            "azure.servicebus.aio.ServiceBusClient",
+            "paho.mqtt.client.Client",
+            "rq.Queue",
+            "arq.create_pool",
+            "arq.ArqRedis",
+            "arq.connections.ArqRedis",
+            "celery.Celery",
+        ),
+        methods=_words(
+            """
+            basic_publish publish produce send send_and_wait flush request send_messages enqueue enqueue_call enqueue_in
+            enqueue_at enqueue_job send_task
+            """
+        ),
+    ),
+    _Library(
+        QUEUE,
+        makers=("zmq.Context", "zmq.asyncio.Context", "zmq.Socket", "zmq.asyncio.Socket"),
+        methods=_words("send recv send_json recv_json send_string recv_string send_multipart recv_multipart"),
+    ),
+    _Library(
+        CLOUD,
+        makers=("boto3.client", "boto3.resource", "boto3.Session", "boto3.session.Session", "aioboto3.Session"),
+        methods=_words(
+            """
+            publish send_message send_message_batch send_email send_raw_email send_bulk_email put_object get_object
+            upload_file upload_fileobj download_file download_fileobj copy_object delete_object delete_objects
+            head_object list_objects_v2 invoke start_execution put_events put_record put_records put_item get_item
+            update_item
+            delete_item query scan invoke_model invoke_model_with_response_stream converse receive_message start_job_run
+            run_task submit_job get_secret_value encrypt decrypt put put_metric_data
+            """
+        ),
+    ),
+    _Library(
+        CLOUD,
+        _words("litellm.completion litellm.acompletion litellm.embedding litellm.aembedding"),
+        (
+            "stripe",
+            "openai.OpenAI",
+            "openai.AsyncOpenAI",
+            "openai.AzureOpenAI",
+            "openai.AsyncAzureOpenAI",
+            "anthropic.Anthropic",
+            "anthropic.AsyncAnthropic",
+            "google.genai.Client",
+            "google.generativeai.GenerativeModel",
+            "mistralai.Mistral",
+            "cohere.Client",
+            "twilio.rest.Client",
+            "braintree.BraintreeGateway",
+        ),
+        _OPERATIONS,
+    ),
+    _Library(
+        CLOUD,
+        makers=("slack_sdk.WebClient", "slack_sdk.web.async_client.AsyncWebClient", "slack_sdk.WebhookClient"),
+        methods=_words("chat_postMessage chat_update chat_delete files_upload_v2 api_call send conversations_open"),
+    ),
+)
+
+_CALLS = {name: library for library in _LIBRARIES for name in library.calls}
+_MAKERS = {name: library for library in _LIBRARIES for name in library.makers}
+#: The packages of the table: what a call of theirs returns is known by its name.
+_PACKAGES = frozenset(name.partition(".")[0] for name in _MAKERS)
+#: Methods that nothing else is called by: what they are called on need not be known.
+_TELLING = {
+    **dict.fromkeys(("xadd", "basic_publish", "send_and_wait", "send_task"), QUEUE),
+    **dict.fromkeys(("chat_postMessage",), CLOUD),
+}
+#: What a task's decorator gives it that sends it to the workers, by the decorator's last name.
+_SENDS = {
+    "task": _words("delay apply_async"),
+    "shared_task": _words("delay apply_async"),
+    "actor": _words("send send_with_options"),
+}
+_READS = _words("get head options getresponse list retrieve fetch search")
+
+
+@cache
+def outside(name: str) -> Outside | None:
+    """What a library's callable of that dotted name reaches; None when it stays inside, or is not known."""
+    library = _CALLS.get(name)
+    if library is None:
+        maker, method = _maker_of(name), name.rpartition(".")[2]
+        library = _MAKERS[maker] if maker is not None and method in _MAKERS[maker].methods else None
+    if library is None:
+        return None
+    return Outside(library.what, repeats=library.what != SLEEP and name.rpartition(".")[2] not in _READS)
+
+
+def outside_method(callee: Bound) -> Outside | None:
+    """The same for a method of something that is not known by a name, where the method's name alone tells."""
+    if isinstance(callee.receiver, Function):
+        sent = any(callee.name in _SENDS.get(name, ()) for name in callee.receiver.info.decorator_names)
+        return Outside(QUEUE) if sent else None
+    return Outside(_TELLING[callee.name]) if callee.name in _TELLING else None
+
+
+def _maker_of(name: str) -> str | None:
+    """The maker of the table that a dotted name begins with."""
+    parts = name.split(".")
+    names = (".".join(parts[:length]) for length in range(len(parts) - 1, 0, -1))
+    return next((found for found in names if found in _MAKERS), None)
+
+
+def dotted(value: Value) -> str | None:
+    """The dotted name of a library's callable, of what it made, or of an attribute of that."""
+    if isinstance(value, (External, Made)):
+        return value.name
+    if isinstance(value, Bound):
+        receiver = dotted(value.receiver)
+        return f"{receiver}.{value.name}" if receiver is not None else None
+    return None
+
+
+def is_client(name: str) -> bool:
+    """Whether a class of that dotted name is one whose values are followed by it."""
+    return name in _MAKERS
+
+
+def is_of_table(name: str) -> bool:
+    """Whether what a callable of that dotted name returns is worth knowing by it."""
+    return name.partition(".")[0] in _PACKAGES
+
+
+def is_idle(name: str, first: Value) -> bool:
+    """Whether a sleep only lets others run: `await asyncio.sleep(0)`."""
+    return name.endswith(".sleep") and isinstance(first, Literal) and first.value in (0, 0.0)
+
+
+def is_keyed(values: tuple[Value, ...], names: tuple[str, ...]) -> bool:
+    """Whether among the arguments of a call stands a key by which a repetition is known as one."""
+    return any(_is_key(name) for name in names) or any(_holds_key(value, 3) for value in values)
+
+
+def _is_key(word: str) -> bool:
+    folded = word.lower().replace("-", "").replace("_", "")
+    return "idempot" in folded or "dedup" in folded or folded in ("msgid", "messageid", "natsmsgid", "requestid")
+
+
+def _holds_key(value: Value, deep: int) -> bool:
+    if isinstance(value, Text):
+        return False
+    pairs = getattr(value, "pairs", ())
+    if any(isinstance(key, Text) and _is_key(key.value) for key, _ in pairs):
+        return True
+    inner = getattr(value, "items", ()) or tuple(item for _, item in pairs)
+    return deep > 0 and any(_holds_key(item, deep - 1) for item in inner)

@@ -1,0 +1,175 @@
+"""Calls that reach outside while a transaction is open: met on the way, or looked for in what is not followed.
+
+A function that has nothing to do with a database is not followed by a walk. When it is called in a transaction that
+keeps others waiting, it is looked through apart: what it does to the state is of no interest, only whether it, or what
+it calls, leaves the process.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from auditor.timeline.connection import Deed
+from auditor.timeline.events import Reached
+from auditor.timeline.outside import Outside, dotted, is_idle, is_keyed, outside, outside_method
+from auditor.timeline.state import Flow, TooMuchError
+from auditor.timeline.values import Bound, Instance, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from auditor.findings import Place
+    from auditor.program.code import FunctionInfo
+    from auditor.timeline.connection import ConnectionState
+    from auditor.timeline.invocation import Invocation, Keywords
+    from auditor.timeline.state import State
+    from auditor.timeline.values import Function
+    from auditor.timeline.walker import Walker
+
+    _Asked = tuple[FunctionInfo, Value | None, tuple[Value, ...], Keywords]
+
+#: Expressions looked at for one function that is not followed otherwise, and for all of them together.
+STEPS = 1_500
+ALL_STEPS = 60_000
+#: A function is looked through for so many different arguments.
+MOST_ASKED = 3
+
+
+class _Met(NamedTuple):
+    """A call that reaches outside, and the calls around it."""
+
+    place: Place
+    name: str
+    reach: Outside
+    calls: tuple[Place, ...]
+    keyed: bool
+
+
+class Scout:
+    """Notices calls that reach outside on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self._left = ALL_STEPS
+        self._known: dict[_Asked, tuple[_Met, ...]] = {}
+        self._asked: dict[FunctionInfo, int] = {}
+        #: What is found in the function that is looked through just now.
+        self._found: list[_Met] | None = None
+        #: What is walked runs beside the transactions that are open.
+        self._beside = 0
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """What is walked inside runs in a thread or task of its own: nobody waits for it."""
+        self._beside += 1
+        try:
+            yield
+        finally:
+            self._beside -= 1
+
+    def meet(self, callee: Value, call: Invocation) -> State:
+        """A call into a library, or of something unknown: the state after it, if it reaches outside."""
+        name, reach = self._reach(callee)
+        if reach is None or is_idle(name, call.argument(0)):
+            return call.state
+        # What calls this is never taken for a function that only computes.
+        self.walker.database.used += 1
+        if not self._matters(call.state):
+            return call.state
+        keyed = is_keyed(call.everything, tuple(key for key, _ in call.named))
+        return self._note(_Met(call.place, name, reach, call.frame.calls, keyed), call)
+
+    def _reach(self, callee: Value) -> tuple[str, Outside | None]:
+        name = dotted(callee)
+        if name is not None:
+            return name, outside(name)
+        if not isinstance(callee, Bound):
+            return "", None
+        if isinstance(callee.receiver, Instance):
+            bases = sorted(self.walker.objects.library_names(callee.receiver.info))
+            found = [f"{base}.{callee.name}" for base in bases]
+            return next(((base, reach) for base in found if (reach := outside(base))), ("", None))
+        return callee.name, outside_method(callee)
+
+    def look_through(self, function: Function, call: Invocation) -> State:
+        """A call of a function that is not followed: the state after it, if it reaches outside."""
+        if not self._matters(call.state):
+            return call.state
+        state = call.state
+        for met in self._look(function, call):
+            through = (*call.frame.calls, call.place, *met.calls)
+            state = self._note(met._replace(calls=through), call.at(state))
+        return state
+
+    def _matters(self, state: State) -> bool:
+        return not self._beside and any(connection.holds for connection in state.connections.values())
+
+    def _note(self, met: _Met, call: Invocation) -> State:
+        if self._found is not None:
+            self._found.append(met)
+            return call.state
+        state = call.state
+        for key, connection in state.connections.items():
+            if connection.holds:
+                place, through = _told_at(met, connection)
+                event = Reached(
+                    place,
+                    key,
+                    connection,
+                    met.name,
+                    met.reach,
+                    met.place,
+                    through,
+                    met.keyed,
+                    any(mark.deed is Deed.CLAIM for mark in connection.pending),
+                    self.walker.root,
+                    call.frame.symbol,
+                )
+                state = self.walker.see(event, state)
+        return state
+
+    # Looking through what is not followed
+
+    def _look(self, function: Function, call: Invocation) -> tuple[_Met, ...]:
+        asked = (function.info, function.bound, call.positional, call.named)
+        known = self._known.get(asked)
+        if known is not None:
+            return known
+        times = self._asked.get(function.info, 0)
+        if times >= MOST_ASKED or self._left <= 0:
+            return ()
+        self._asked[function.info] = times + 1
+        self._known[asked] = ()  # what calls itself finds nothing more
+        found = self._walk(function, call)
+        self._known[asked] = found
+        return found
+
+    def _walk(self, function: Function, call: Invocation) -> tuple[_Met, ...]:
+        walker = self.walker
+        inner = walker.calls.frame_of(function, call.frame, call.span)
+        outer, self._found = self._found, []
+        steps, budget = walker.steps, walker.budget
+        walker.budget = steps + min(STEPS, self._left)
+        try:
+            with walker.quietly():
+                walker.calls.walked(function.info, inner, call._replace(flow=Flow()))
+        except TooMuchError:
+            pass
+        finally:
+            self._left -= walker.steps - steps
+            walker.steps, walker.budget = steps, budget
+            found, self._found = self._found, outer
+        depth = len(inner.calls)
+        return tuple(dict.fromkeys(met._replace(calls=met.calls[depth:]) for met in found))
+
+
+def _told_at(met: _Met, connection: ConnectionState) -> tuple[Place, tuple[Place, ...]]:
+    """The call to speak of, and those inside it: the first on the way out that is made after the transaction wrote."""
+    shared = 0
+    for one, other in zip(connection.held_in, met.calls, strict=False):
+        if one != other:
+            break
+        shared += 1
+    way = (*met.calls[shared:], met.place)
+    return way[0], way[1:]

@@ -1,0 +1,182 @@
+"""Calls that leave the process: which libraries' calls those are, how each value is come by, and from how deep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.timeline.world import find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORKER = """
+from psycopg_pool import ConnectionPool
+
+{imports}
+
+pool = ConnectionPool("")
+
+
+def tell({given}):
+    {call}
+
+
+def ship(order, tenant):
+    with pool.connection() as conn:
+        conn.execute("SELECT set_config('app.tenant', %s, true)", (tenant,))
+        conn.execute("UPDATE orders SET shipped = now() WHERE id = %s", (order,))
+        {made}
+        tell({passed})
+"""
+
+
+def found(folder: Path, **parts: str) -> list[str]:
+    given = {"imports": "", "given": "", "call": "pass", "made": "pass", "passed": "", **parts}
+    return [one.code for one in find(folder, {"worker.py": WORKER.format(**given)})]
+
+
+@pytest.mark.parametrize(
+    ("imports", "call"),
+    [
+        ("import requests", "requests.post('https://example.com')"),
+        ("import requests as web", "web.get('https://example.com')"),
+        ("from requests import Session", "Session().send(None)"),
+        ("import urllib.request", "urllib.request.urlopen('https://example.com')"),
+        ("import httpx", "httpx.Client(timeout=3).post('https://example.com')"),
+        ("from smtplib import SMTP", "with SMTP('localhost') as server: server.send_message(None)"),
+        ("from django.core.mail import send_mail", "send_mail('', '', '', [])"),
+        ("import subprocess", "subprocess.run(['true'])"),
+        ("import os", "os.system('true')"),
+        ("from time import sleep", "sleep(5)"),
+        ("import redis", "redis.Redis().publish('orders', '1')"),
+        ("import redis", "redis.Redis.from_url('redis://').xadd('orders', {})"),
+        ("import pika", "pika.BlockingConnection().channel().basic_publish('', '', b'')"),
+        ("from kafka import KafkaProducer", "KafkaProducer().send('orders', b'')"),
+        ("import boto3", "boto3.client('sqs').send_message()"),
+        ("import boto3", "boto3.Session().resource('dynamodb').Table('orders').put_item()"),
+        ("import stripe", "stripe.PaymentIntent.create(amount=1)"),
+        ("import openai", "openai.OpenAI().chat.completions.create(messages=[])"),
+        ("from anthropic import Anthropic as Client", "Client().messages.create()"),
+        ("from celery import Celery; app = Celery()", "app.send_task('ship')"),
+        ("from rq import Queue; queue = Queue()", "queue.enqueue(print)"),
+        ("import zmq", "zmq.Context().socket(zmq.PULL).recv()"),
+    ],
+)
+def test_what_leaves_the_process(tmp_path: Path, imports: str, call: str) -> None:
+    assert found(tmp_path, imports=imports, call=call) == ["TA501"]
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "passed"),
+    [
+        ("http", "http = requests.Session()", "http"),
+        ("*clients", "clients = [requests.Session()]", "*clients"),
+        ("http: requests.Session", "pass", ""),
+    ],
+    ids=["an argument", "one of several arguments", "an annotation"],
+)
+def test_how_a_client_is_come_by(tmp_path: Path, given: str, made: str, passed: str) -> None:
+    call = "clients[0].post('')" if "*" in given else "http.post('')"
+    assert found(tmp_path, imports="import requests", given=given, made=made, passed=passed, call=call) == ["TA501"]
+
+
+@pytest.mark.parametrize(
+    ("imports", "call"),
+    [
+        ("import requests", "requests.Request('GET', '').prepare()"),
+        ("import requests", "requests.utils.quote('')"),
+        ("import httpx", "httpx.Client(timeout=3).build_request('GET', '')"),
+        ("import asyncio", "asyncio.sleep(0)"),
+        ("import boto3", "boto3.client('s3').generate_presigned_url('get_object')"),
+        ("import redis", "redis.Redis().get('rate')"),
+        ("import threading, requests", "threading.Thread(target=requests.get, args=('',)).start()"),
+        ("import blinker", "blinker.signal('shipped').send(None)"),
+        ("from events import bus", "bus.publish('shipped')"),
+        ("from django.dispatch import Signal; shipped = Signal()", "shipped.send(None)"),
+        ("from django.db import transaction; import requests", "transaction.on_commit(lambda: requests.get(''))"),
+        ("", "print.publish('shipped')"),
+    ],
+)
+def test_what_stays_inside_or_comes_later(tmp_path: Path, imports: str, call: str) -> None:
+    assert found(tmp_path, imports=imports, call=call) == []
+
+
+def test_a_task_that_is_sent_to_its_workers(tmp_path: Path) -> None:
+    imports = "from celery import shared_task\n\n@shared_task\ndef bill(order):\n    return order\n"
+    assert found(tmp_path, imports=imports, call="bill.delay(1)") == ["TA501"]
+    assert found(tmp_path, imports=imports, call="bill(1)") == []
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 8])
+def test_the_way_is_told_however_deep_it_goes(tmp_path: Path, depth: int) -> None:
+    """Functions that have nothing to do with a database are not followed otherwise."""
+    files = {"worker.py": WORKER.format(imports="import m0", given="", call="pass", made="m0.f()", passed="")}
+    for number in range(depth):
+        below = "requests.get('')" if number == depth - 1 else f"m{number + 1}.f()"
+        module = "requests" if number == depth - 1 else f"m{number + 1}"
+        files[f"m{number}.py"] = f"import {module}\n\ndef f():\n    {below}\n"
+    (finding,) = find(tmp_path, files)
+    assert (finding.code, finding.place.path, finding.place.line) == ("TA501", "worker.py", 17)
+    ways = [related.place.path for related in finding.related]
+    assert ways == ["worker.py", *(f"m{number}.py" for number in range(depth))]
+
+
+def test_looking_through_helpers_leaves_what_they_load_as_it_is(tmp_path: Path) -> None:
+    """A module that is loaded while a helper is looked through is loaded for all: its pool is tried, and is known."""
+    files = {
+        "worker.py": WORKER.format(imports="import helper", given="", call="pass", made="helper.tell()", passed=""),
+        "helper.py": "import requests\nimport other\n\ndef tell():\n    other.ready()\n    requests.get('')\n",
+        "other.py": """
+from psycopg_pool import ConnectionPool
+
+def forget(conn):
+    conn.execute("RESET app.tenant")
+
+pool = ConnectionPool("", reset=forget)
+
+def ready():
+    return pool is not None
+""",
+    }
+    assert sorted(one.code for one in find(tmp_path, files)) == ["TA202", "TA501"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "holds"),
+    [
+        ("SELECT 1 FROM orders", False),
+        ("SELECT 1 FROM orders FOR UPDATE", True),
+        ("WITH gone AS (DELETE FROM orders RETURNING id) SELECT id FROM gone", True),
+        ("INSERT INTO orders VALUES (1)", True),
+        ("SELECT ship(1)", True),
+        ("SELECT state_of(1)", False),
+    ],
+)
+def test_what_makes_a_transaction_hold_rows(tmp_path: Path, statement: str, holds: bool) -> None:
+    files = {
+        "functions.sql": """
+CREATE FUNCTION ship(n int) RETURNS void LANGUAGE sql AS $$ UPDATE orders SET shipped = now() WHERE id = n $$;
+CREATE FUNCTION state_of(n int) RETURNS text LANGUAGE sql AS $$ SELECT state FROM orders WHERE id = n $$;
+CREATE POLICY own_orders ON orders USING (tenant = current_setting('app.tenant', true));
+""",
+        "worker.py": f"""
+import requests
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+def run(tenant):
+    with pool.connection() as conn:
+        conn.execute("SELECT set_config('app.tenant', %s, true)", (tenant,))
+        conn.execute("{statement}")
+        requests.get("")
+""",
+    }
+    assert [one.code for one in find(tmp_path, files)] == ["TA501"] * holds
+
+
+@pytest.mark.parametrize("end", ["conn.commit()", "conn.rollback()"])
+def test_what_has_ended_holds_nothing(tmp_path: Path, end: str) -> None:
+    assert found(tmp_path, imports="import requests", call="requests.get('')", made=end) == []
