@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.state import Flow, Frame, State
-from auditor.timeline.values import UNKNOWN, Class, Items, Literal, Mapping, Text, Value, either
+from auditor.timeline.values import UNKNOWN, Class, Items, Literal, Mapping, Text, Value, either, holds_connection
 
 if TYPE_CHECKING:
     from auditor.program.code import FunctionInfo
@@ -68,8 +68,13 @@ class Parameters:
     def _typed(self, info: FunctionInfo, parameter: nodes.Parameter, frame: Frame) -> Value:
         key = self.walker.keys.of("given", info, parameter.name)
         if parameter.annotation is None:
-            return self.walker.database.named(parameter.name, info.module, key)
-        return self.walker.objects.typed(parameter.annotation, frame, key)
+            value = self.walker.database.named(parameter.name, info.module, key)
+        else:
+            value = self.walker.objects.typed(parameter.annotation, frame, key)
+        connection = holds_connection(value)
+        if connection is not None:
+            self.walker.scout.received[connection] = frame.calls
+        return value
 
 
 def match(

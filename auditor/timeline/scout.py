@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from auditor.timeline.connection import ConnectionState
     from auditor.timeline.invocation import Invocation, Keywords
     from auditor.timeline.state import State
-    from auditor.timeline.values import Function
+    from auditor.timeline.values import Function, Key
     from auditor.timeline.walker import Walker
 
     _Asked = tuple[FunctionInfo, Value | None, tuple[Value, ...], Keywords]
@@ -56,6 +56,8 @@ class Scout:
         self._asked: dict[FunctionInfo, int] = {}
         #: What is found in the function that is looked through just now.
         self._found: list[_Met] | None = None
+        #: The calls in which a connection came from where it is not known.
+        self.received: dict[Key, tuple[Place, ...]] = {}
         #: What is walked runs beside the transactions that are open.
         self._beside = 0
 
@@ -111,7 +113,7 @@ class Scout:
             return call.state
         state = call.state
         for key, connection in state.connections.items():
-            if connection.holds:
+            if connection.holds and self._is_here(key, met):
                 place, through = _told_at(met, connection)
                 event = Reached(
                     place,
@@ -128,6 +130,14 @@ class Scout:
                 )
                 state = self.walker.see(event, state)
         return state
+
+    def _is_here(self, key: Key, met: _Met) -> bool:
+        """Whether a call is made while a function runs that got the connection from where it is not known.
+
+        Once that has returned, its caller may have ended the transaction by another name.
+        """
+        received = self.received.get(key, ())
+        return met.calls[: len(received)] == received
 
     # Looking through what is not followed
 

@@ -180,3 +180,31 @@ def run(tenant):
 @pytest.mark.parametrize("end", ["conn.commit()", "conn.rollback()"])
 def test_what_has_ended_holds_nothing(tmp_path: Path, end: str) -> None:
     assert found(tmp_path, imports="import requests", call="requests.get('')", made=end) == []
+
+
+def test_a_connection_that_is_only_known_in_a_helper_is_not_held_after_it(tmp_path: Path) -> None:
+    """Whoever passed it may have ended its transaction by the name that is not followed."""
+    files = {
+        "worker.py": """
+import time
+import psycopg
+
+class Queue:
+    def __init__(self, connect=None):
+        self.connect = connect
+
+    def mark(self, conn: psycopg.Connection, job, tenant):
+        conn.execute("SELECT set_config('app.tenant', %s, true)", (tenant,))
+        conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s", (job,))
+        WAIT
+
+    def run(self, job, tenant):
+        conn = self.connect()
+        self.mark(conn, job, tenant)
+        conn.commit()
+        time.sleep(1)
+"""
+    }
+    for inside, expected in (("pass", []), ("time.sleep(1)", ["TA501 at 12"])):
+        changed = {"worker.py": files["worker.py"].replace("WAIT", inside)}
+        assert [f"{one.code} at {one.place.line}" for one in find(tmp_path, changed)] == expected
