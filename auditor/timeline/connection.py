@@ -274,6 +274,11 @@ def hold(state: ConnectionState, wrote: bool, place: Place, calls: tuple[Place, 
     return replace(state, wrote=wrote or state.wrote, snapshot=snapshot, held_at=held_at, held_in=held_in)
 
 
+def unhold(state: ConnectionState) -> ConnectionState:
+    """The statement since which rows are held has found none."""
+    return replace(state, wrote=False, held_at=state.held_at if state.snapshot else None)
+
+
 def set_setting(state: ConnectionState, name: str, held: Held, local: bool, place: Place) -> ConnectionState:
     """SET or set_config. A local one outside a transaction ends with its own statement and changes nothing."""
     setting = state.setting(name)

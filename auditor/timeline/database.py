@@ -505,6 +505,10 @@ class Database:
         connection = state.connections.get(key)
         if connection is not None:
             kept = tuple(mark for mark in connection.pending if mark.deed not in (Deed.CLAIM, Deed.COUNT))
+            held = connection.held_at
+            if held is not None and any(held.holds(mark.place) for mark in connection.pending if mark not in kept):
+                # Nothing was held before it: a claim that finds no row locks none.
+                connection = change.unhold(connection)
             state = state.connect(key, replace(connection, pending=kept, fetches_claim=False))
         return state.with_job(NO_JOB)
 
