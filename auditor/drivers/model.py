@@ -20,6 +20,12 @@ class Thing(enum.Enum):
     CURSOR = "cursor"
     CLIENT_CURSOR = "cursor that binds in the client"
     CONNECTIONS = "connections by alias"
+    ASYNC_POOL = "pool of connections for coroutines"
+    SESSION = "session: a connection that is taken out of a pool when it is needed"
+    SESSIONS = "factory of sessions"
+    SCOPED = "the session of whoever asks"
+    ASYNC_SESSION = "session for coroutines"
+    ASYNC_CONNECTION = "connection for coroutines"
     INFO = "connection info"
     ADAPTERS = "anything else of the driver that touches no transaction"
 
@@ -55,6 +61,13 @@ class Act(enum.Enum):
     ROLLBACK_SAVEPOINT = enum.auto()
     HELD = enum.auto()  #: gives the connection of an alias that the driver keeps
     ALL = enum.auto()  #: gives all of them
+    BEGIN = enum.auto()  #: begins a transaction; what it returns ends it, by hand or as a block
+    BEGIN_NESTED = enum.auto()  #: the same with a savepoint, in a transaction that is begun where none is
+    EXECUTE_ONE = enum.auto()  #: runs a statement and fetches the first value of it
+    SAME = enum.auto()  #: gives what it is called on, or another view of it
+    OPTIONS = enum.auto()  #: execution_options(isolation_level=…), configure(bind=…)
+    RUN = enum.auto()  #: calls its first argument with the thing it is called on
+    DISCARD = enum.auto()  #: the connection will not be used again
     NOTHING = enum.auto()  #: known, and of no consequence here
 
 
@@ -79,6 +92,7 @@ class AfterBlock(enum.Enum):
 
     CLOSE = "close"
     KEEP = "keep"
+    RELEASE = "release"  #: nothing is committed: it is closed, and goes back to the pool it came from
 
 
 class Callback(enum.Enum):
@@ -87,6 +101,7 @@ class Callback(enum.Enum):
     CONFIGURE = "configure"
     CHECK = "check"
     RESET = "reset"
+    CHECKOUT = "checkout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +161,10 @@ class Driver:
     reopens: bool = False
     #: The end of a savepoint's block raises where a statement in it has failed and the failure was caught.
     release_raises: bool = False
+    #: Once the transaction of a block is ended inside of it, everything is refused until the block's end.
+    block_bars: bool = False
+    #: The drivers under it that bind parameters in the client, by the name in the URL; "" is the default one.
+    client_dbapis: frozenset[str] = frozenset()
     #: What the driver raises where it refuses what it is asked; empty: its ProgrammingError.
     refuses_with: str = ""
     #: The formats of a template string (PEP 750) that is executed; none where the driver takes no templates.

@@ -24,12 +24,18 @@ if TYPE_CHECKING:
 
 #: Names under which nothing but a connection or a cursor is passed around where a driver is used.
 CONNECTION_NAMES = frozenset({"conn", "connection", "db_conn", "pg_conn", "dbconn", "pgconn", "aconn"})
+#: Names of sessions, in modules that use a driver which has them.
+SESSION_NAMES = frozenset({"session", "db_session", "async_session", "sess", "dbsession"})
 CURSOR_NAMES = frozenset({"cur", "cursor", "curs", "acur"})
-NAMES = CONNECTION_NAMES | CURSOR_NAMES
+NAMES = CONNECTION_NAMES | CURSOR_NAMES | SESSION_NAMES
 
 #: Methods that many other things have too: they count only in modules that import a driver.
 _BY_HAND = frozenset({"__enter__", "__aenter__", "__exit__", "__aexit__"})
-_AMBIGUOUS = _BY_HAND | {"close", "copy", "reset", "stream", "connection", "check_connection", "cancel"}
+_AMBIGUOUS = _BY_HAND | {
+    *("close", "copy", "reset", "stream", "connection", "check_connection", "cancel", "begin", "connect", "remove"),
+    *("detach", "invalidate", "all", "first", "one", "columns", "unique", "freeze", "configure", "exec", "tuples"),
+    *("dispose", "mappings", "partitions", "scalar", "scalars", "aclose"),
+}
 _WORDS = (
     frozenset(name for driver in drivers.DRIVERS for (_, name), act in driver.methods.items() if act is not Act.NOTHING)
     | {"autocommit", "isolation_level", "prepare_threshold", "enter_context", "enter_async_context"}

@@ -144,6 +144,9 @@ class Calls:
             return self.walker.library.call(callee.name, call)
         if isinstance(callee, Bound):
             return self._bound(callee, call)
+        if isinstance(callee, (Pool, Connection)):
+            made = self.walker.database.sessions.called(callee, call)
+            return made if made is not None else self.opaque(callee, call)
         return self.opaque(callee, call)
 
     def _function(self, function: Function, call: Invocation) -> Results:
@@ -426,9 +429,14 @@ class Calls:
         receiver = callee.receiver
         if isinstance(receiver, (Block, Connection)) and callee.name in _BY_HAND:
             return self.walker.blocks.by_hand(receiver, callee.name, call)
+        if isinstance(receiver, Block) and receiver.how:
+            return self.walker.database.sessions.by_hand(receiver, callee.name, call)
         if isinstance(receiver, (Connection, Cursor, Pool)):
             return self.walker.database.call(receiver, callee.name, call)
         if isinstance(receiver, Text):
+            made = strings.statement_of(receiver, callee.name, call.named)
+            if made is not None:
+                return [(call.state, made)]
             return [(call.state, strings.call_method(receiver, callee.name, call.positional, call.named))]
         if isinstance(receiver, (Items, Mapping, Row)):
             return [(call.state, collections.read(receiver, callee.name, call.positional))]

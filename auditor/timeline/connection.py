@@ -106,6 +106,8 @@ class ConnectionState:
     misled: bool = False
     #: The driver refuses statements until the transaction is rolled back, though the server would take them.
     doomed: bool = False
+    #: The transaction of a block was ended inside of it: nothing runs until the end of the block.
+    barred: bool = False
     #: The last statement claimed a job: what is fetched next is that job, or nothing.
     fetches_claim: bool = False
     #: The last statement only asked what this setting holds: what is fetched next is that.

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor import drivers
-from auditor.drivers.model import Act, Driver, Thing
+from auditor.drivers.model import Act, AfterBlock, Driver, Thing
 from auditor.findings import Confidence
-from auditor.program.relevance import CONNECTION_NAMES, CURSOR_NAMES
+from auditor.program.relevance import CONNECTION_NAMES, CURSOR_NAMES, SESSION_NAMES
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
 from auditor.timeline.driver_blocks import DriverBlocks
@@ -16,6 +16,7 @@ from auditor.timeline.events import Ended, JobEnded, Opened
 from auditor.timeline.held import HeldConnections
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.pools import Pools
+from auditor.timeline.sessions import Sessions
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge
 from auditor.timeline.statements import Statements
 from auditor.timeline.texts import fill
@@ -26,6 +27,7 @@ from auditor.timeline.values import (
     UNKNOWN,
     Block,
     Bound,
+    Clause,
     Connection,
     Cursor,
     External,
@@ -53,7 +55,16 @@ if TYPE_CHECKING:
     from auditor.timeline.walker import Walker
 
 _STATUS_NAMES = {Status.IDLE: "IDLE", Status.OPEN: "INTRANS", Status.ABORTED: "INERROR"}
-_NAMES = {**dict.fromkeys(CONNECTION_NAMES, Thing.CONNECTION), **dict.fromkeys(CURSOR_NAMES, Thing.CURSOR)}
+_NAMES = {
+    **dict.fromkeys(CONNECTION_NAMES, Thing.CONNECTION),
+    **dict.fromkeys(CURSOR_NAMES, Thing.CURSOR),
+    **dict.fromkeys(SESSION_NAMES, Thing.SESSION),
+}
+_FOR_COROUTINES = (Thing.ASYNC_SESSION, Thing.ASYNC_CONNECTION)
+#: Attributes under which an engine, a session or a connection shows itself to code without coroutines.
+_VIEWS = frozenset({"sync_engine", "sync_session", "sync_connection", "pool", "dbapi_connection", "driver_connection"})
+#: What is done to a session without a connection takes none out of the pool.
+_LATE = (Act.COMMIT, Act.ROLLBACK, Act.CLOSE, Act.NOTHING, Act.ACQUIRE, Act.BORROW)
 _SESSION_OPTIONS = ("isolation_level", "readonly", "deferrable", "autocommit")
 
 
@@ -66,6 +77,7 @@ class Database:
         self.blocks = DriverBlocks(walker, self)
         self.statements = Statements(walker, self)
         self.held = HeldConnections(walker, self)
+        self.sessions = Sessions(walker, self)
         #: How often anything was asked of a connection: a call during which it stands still has nothing to do with one.
         self.used = 0
         self._given: dict[Key, ConnectionState] = {}
@@ -97,12 +109,24 @@ class Database:
             Act.RELEASE_SAVEPOINT: lambda receiver, call: self.held.end_savepoint(_key_of(receiver), False, call),
             Act.ROLLBACK_SAVEPOINT: lambda receiver, call: self.held.end_savepoint(_key_of(receiver), True, call),
             Act.NOTHING: self._nothing,
+            Act.BEGIN: lambda receiver, call: self.sessions.begin(Connection(_key_of(receiver)), call, nested=False),
+            Act.BEGIN_NESTED: lambda receiver, call: self.sessions.begin(Connection(_key_of(receiver)), call, True),
+            Act.EXECUTE_ONE: self._execute_one,
+            Act.SAME: lambda receiver, call: (
+                self.sessions.options(receiver, call) if isinstance(receiver, Connection) else [(call.state, receiver)]
+            ),
+            Act.OPTIONS: lambda receiver, call: self.sessions.options(receiver, call),
+            Act.RUN: self._run,
+            Act.DISCARD: lambda receiver, call: [(call.state.disconnect(_key_of(receiver)), NONE)],
         }
 
     # Making things
 
     def make(self, driver: Driver, thing: Thing, call: Invocation) -> Results:
         """What a call of one of the driver's callables makes."""
+        made = self.sessions.make(driver, thing, call)
+        if made is not None:
+            return [(call.state, made)]
         if thing in (Thing.POOL, Thing.NULL_POOL):
             return [(call.state, self.pools.make(driver, thing, call))]
         if thing in (Thing.CURSOR, Thing.CLIENT_CURSOR):
@@ -156,8 +180,10 @@ class Database:
 
     def given(self, driver: Driver, thing: Thing, key: Key) -> Value:
         """A thing of the driver that comes from outside: an argument whose caller is not seen."""
-        if thing in (Thing.POOL, Thing.NULL_POOL):
+        if thing in (Thing.POOL, Thing.NULL_POOL, Thing.SESSIONS):
             return self.pools.given(driver, thing, key)
+        if thing in (Thing.SESSION, Thing.ASYNC_SESSION):
+            self.sessions.given(key)
         if key not in self._given:
             autocommit, prepares, client = self.options_of_given(driver)
             self._given[key] = ConnectionState(
@@ -167,7 +193,7 @@ class Database:
                 autocommit=autocommit,
                 status=Status.UNKNOWN,
                 prepares_after=prepares,
-                client_cursors=client,
+                client_cursors=client or (bool(driver.client_dbapis) and thing not in _FOR_COROUTINES),
             )
         if thing in (Thing.CURSOR, Thing.CLIENT_CURSOR):
             return Cursor(key, thing is Thing.CLIENT_CURSOR)
@@ -177,6 +203,8 @@ class Database:
         """What an argument is that is only known by its name: a connection or cursor of the driver in use here."""
         thing = _NAMES.get(name.lower().lstrip("_"))
         driver = self.walker.program.driver_in(module) if thing is not None else None
+        if thing is Thing.SESSION and (driver is None or not driver.client_dbapis):
+            return UNKNOWN
         return self.given(driver, thing, key) if driver is not None and thing is not None else UNKNOWN
 
     def share(self, pool: Key) -> None:
@@ -186,7 +214,7 @@ class Database:
     def state_of(self, key: Key, state: State) -> ConnectionState:
         """The state of a connection; one that is gone is closed."""
         self.used += 1
-        known = state.connections.get(key) or self._given.get(key) or self.held.found(key)
+        known = state.connections.get(key) or self._given.get(key) or self.held.found(key) or self.sessions.found(key)
         return known or ConnectionState(driver="", life=Life.GIVEN, status=Status.CLOSED, sure=Confidence.LOW)
 
     def driver_of(self, key: Key, state: State) -> Driver | None:
@@ -217,6 +245,8 @@ class Database:
         """An attribute of a driver's thing that has a value of its own; None for methods and the rest."""
         if isinstance(receiver, Cursor):
             return Connection(receiver.connection) if name == "connection" else None
+        if name in _VIEWS:
+            return receiver
         if not isinstance(receiver, Connection):
             return None
         if self.held.is_held(receiver.key):
@@ -263,6 +293,12 @@ class Database:
     def call(self, receiver: Value, name: str, call: Invocation) -> Results:
         """A method of a connection, cursor or pool."""
         act = self._act_of(receiver, name, call.state)
+        if act is not None and act not in _LATE:
+            return [
+                way
+                for after in self.sessions.opened(receiver, call)
+                for way in self._acts[act](receiver, call.at(after))
+            ]
         if act is not None:
             return self._acts[act](receiver, call)
         if isinstance(receiver, Connection) and name == "cursor":
@@ -301,16 +337,36 @@ class Database:
         parameters = call.argument(1, "params", "vars", "params_seq", "vars_list", "argslist", default=NONE)
         key = _key_of(receiver)
         client = isinstance(receiver, Cursor) and receiver.client
+        if self.state_of(key, call.state).barred:
+            return self.sessions.refused(drivers.by_name(self.state_of(key, call.state).driver), call)
         states: list[State] = []
-        for text in options_of(query):
-            given = parameters
+        for begun in self.sessions.begins(key, call):
+            states.extend(self._executed(key, query, parameters, client, call.at(begun)))
+        result: Value = receiver if isinstance(receiver, Cursor) else Cursor(key)
+        return [(after, result) for after in merge(states)]
+
+    def _executed(self, key: Key, query: Value, parameters: Value, client: bool, call: Invocation) -> list[State]:
+        states: list[State] = []
+        for option in options_of(query):
+            text, given = option, parameters
             if isinstance(text, Template):
                 driver = drivers.by_name(self.state_of(key, call.state).driver)
                 text, values = fill(text, driver.template_formats if driver is not None else {})
                 given = Items("tuple", values)
+            elif isinstance(option, Clause):
+                text, given = option.text, option.with_parameters(parameters)
             states.extend(self.statements.execute(key, text, given, client, call))
-        result: Value = receiver if isinstance(receiver, Cursor) else Cursor(key)
-        return [(after, result) for after in merge(states)]
+        return states
+
+    def _execute_one(self, receiver: Value, call: Invocation) -> Results:
+        return [
+            way for after, result in self._execute(receiver, call) for way in self._fetch_one(result, call.at(after))
+        ]
+
+    def _run(self, receiver: Value, call: Invocation) -> Results:
+        """run_sync(function, …): the function is given the thing itself first."""
+        passed = call.passing(receiver, *call.positional[1:], named=call.named)
+        return list(self.walker.calls.apply(call.argument(0), passed))
 
     def _callproc(self, receiver: Value, call: Invocation) -> Results:
         name = call.argument(0, "procname")
@@ -374,9 +430,14 @@ class Database:
         driver = drivers.by_name(connection.driver)
         if connection.blocks and driver is not None and driver.block_forbids_commit:
             return self._refused(driver, call)
+        if connection.barred:
+            return self.sessions.refused(driver, call)
         if not self.sends_end(connection):
             return [(call.state, NONE)]
-        return [(self.end(key, call.state, how, f"{how}()", call.place, call.frame), NONE)]
+        state = self.end(key, call.state, how, f"{how}()", call.place, call.frame)
+        if connection.blocks and driver is not None and driver.block_bars:
+            state = state.connect(key, replace(self.state_of(key, state), barred=True))
+        return [(state, NONE)]
 
     @staticmethod
     def sends_end(connection: ConnectionState) -> bool:
@@ -396,6 +457,9 @@ class Database:
         """close(): the server rolls back what is open. In a pool a closed connection has no next user."""
         key = _key_of(receiver)
         state = call.state
+        known = self.driver_of(key, state)
+        if known is not None and known.after_block is AfterBlock.RELEASE:
+            return [(after, NONE) for after in self.sessions.close(key, state, call.frame, call.span, "close()")]
         if self.state_of(key, state).in_transaction:
             state = self.end(key, state, "rollback", "close()", call.place, call.frame)
         driver = self.driver_of(key, state)

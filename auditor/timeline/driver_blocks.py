@@ -43,6 +43,10 @@ class DriverBlocks:
         if isinstance(manager, Connection):
             return [self._enter_connection(manager, state)]
         assert isinstance(manager, Block)
+        if manager.kind == "begun":
+            begun = self.database.state_of(manager.key, state)
+            inside = state.connect(manager.key, replace(begun, blocks=begun.blocks + 1))
+            return [(inside, manager, (manager.how, manager.key, manager.depth))]
         if manager.kind == "borrow":
             return [
                 (after, connection, ("borrow", connection.key, manager.key))
@@ -116,7 +120,7 @@ class DriverBlocks:
                 state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
             return self.database.pools.release(other, key, state, frame, span)
         if how == "connection":
-            return [self._leave_connection(key, end, state, place, frame)]
+            return self._leave_connection(key, end, state, frame, span)
         if how == _JOINED:
             return [self._leave_joined(key, raised, state, place)]
         before = self.database.state_of(key, state)
@@ -149,23 +153,28 @@ class DriverBlocks:
         driver = self.database.driver_of(key, state)
         return driver is not None and isinstance(raised.type, External) and raised.type.name in driver.block_rollbacks
 
-    def _leave_connection(self, key: Key, end: str, state: State, place: Place, frame: Frame) -> State:
+    def _leave_connection(self, key: Key, end: str, state: State, frame: Frame, span: nodes.Span) -> list[State]:
+        place = frame.module.place(span)
         connection = self.database.state_of(key, state)
         driver = drivers.by_name(connection.driver)
+        if driver is not None and driver.after_block is AfterBlock.RELEASE:
+            return self.database.sessions.close(key, state, frame, span, END_OF_BLOCK)
         if connection.in_transaction or connection.status is Status.UNKNOWN:
             state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
         connection = self.database.state_of(key, state)
         if driver is not None and driver.block_begins:
             connection = replace(connection, blocks=max(connection.blocks - 1, 0), misled=False)
         if driver is not None and driver.after_block is AfterBlock.CLOSE and connection.pool is None:
-            return self.database.closed(key, state)
-        return state.connect(key, connection)
+            return [self.database.closed(key, state)]
+        return [state.connect(key, connection)]
 
     def _leave_transaction(
         self, how: str, key: Key, depth: int, end: str, state: State, place: Place, frame: Frame
     ) -> State:
         kind, _, forced = how.partition(", ")
         end = "rollback" if forced else end
+        if self.database.state_of(key, state).barred:
+            return self._leave_barred(key, state)
         if kind == "savepoint":
             state = self._leave_savepoint(key, depth, end, state, place, frame)
         else:
@@ -175,6 +184,12 @@ class DriverBlocks:
         if kind == "unknown":
             after = replace(change.unknown(after), blocks=after.blocks)
         return state.connect(key, after)
+
+    def _leave_barred(self, key: Key, state: State) -> State:
+        """The transaction was ended inside: there is nothing left to end."""
+        connection = self.database.state_of(key, state)
+        blocks = max(connection.blocks - 1, 0)
+        return state.connect(key, replace(connection, blocks=blocks, barred=blocks > 0))
 
     def _leave_savepoint(self, key: Key, depth: int, end: str, state: State, place: Place, frame: Frame) -> State:
         before = self.database.state_of(key, state)

@@ -56,6 +56,15 @@ _STARTS = frozenset(
 )
 _ENDS_PROCESS = frozenset({"os._exit", "os.abort", "os.execv"})
 _EXITS = frozenset({"sys.exit", "builtins.exit", "builtins.quit"})
+#: Functions that make a statement of a string.
+_TEXTS = (
+    "sqlalchemy.text",
+    "sqlalchemy.sql.text",
+    "sqlalchemy.sql.expression.text",
+    "sqlmodel.text",
+    "sqlalchemy.DDL",
+    "sqlalchemy.schema.DDL",
+)
 _SAME = frozenset(
     {
         "typing.cast",
@@ -108,6 +117,8 @@ class Library:
             "builtins.zip": self._zip,
             "builtins.len": self._len,
             "psycopg.sql.SQL": self._sql,
+            **dict.fromkeys(_TEXTS, self._same),
+            "sqlalchemy.event.listen": self._listen,
             "psycopg2.sql.SQL": self._sql,
             "psycopg.sql.Composed": self._composed,
             "psycopg2.sql.Composed": self._composed,
@@ -116,6 +127,15 @@ class Library:
             self._known[f"{package}.sql.Identifier"] = self._identifier
             self._known[f"{package}.sql.Literal"] = self._literal
             self._known[f"{package}.sql.Placeholder"] = self._placeholder
+
+    @staticmethod
+    def _same(call: Invocation) -> Results:
+        return [(call.state, call.argument(0, "text"))]
+
+    def _listen(self, call: Invocation) -> Results:
+        target, event, listener = call.argument(0, "target"), call.argument(1, "identifier"), call.argument(2, "fn")
+        self.walker.database.sessions.listen(target, event, listener)
+        return [(call.state, NONE)]
 
     def call(self, name: str, call: Invocation) -> Results:
         """A call of a library's callable, by its dotted name."""
@@ -182,8 +202,17 @@ class Library:
                 return kept
             if name == "state":
                 return self.application_state()
+            if receiver.name == "flask_sqlalchemy.SQLAlchemy":
+                return self._of_application(receiver, name)
         part = files.attribute(receiver, name)
         return part if part is not None else Bound(receiver, name)
+
+    def _of_application(self, receiver: Made, name: str) -> Value:
+        """`db.session`, `db.engine`, and what such an object gives of SQLAlchemy itself."""
+        driver = drivers.by_name("sqlalchemy")
+        if name in ("session", "engine") and driver is not None:
+            return self.walker.database.sessions.of_application(driver, receiver.key, name)
+        return External(f"sqlalchemy.orm.{name}" if name in ("relationship", "Session") else f"sqlalchemy.{name}")
 
     def application_state(self) -> Value:
         """`app.state`, and `request.app.state`: where a web application keeps what it opens when it starts."""

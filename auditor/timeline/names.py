@@ -238,6 +238,8 @@ class Names:
         """What a decorator makes of a function or class; one of a library is taken to leave it what it is."""
         if isinstance(applied, External) and applied.name in _MANAGERS:
             return [(call.state, replace(value, manager=True) if isinstance(value, Function) else value)]
+        if self.walker.database.sessions.decorated(applied, value):
+            return [(call.state, value)]
         if isinstance(applied, (Function, Instance, Class)):
             useful = (Function, Class, Instance, Bound, Pending)
             results = self.walker.calls.apply(applied, call.passing(value))

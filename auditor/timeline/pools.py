@@ -48,6 +48,15 @@ class PoolInfo:
     single: bool
     root: str
     sure: Confidence = Confidence.HIGH
+    isolation: str = ""
+    #: What it makes are sessions, which take their connections from the pool.
+    sessions: bool = False
+    #: The pool whose connections it hands out under other options.
+    home: Key | None = None
+
+    @property
+    def returned_to(self) -> Key:
+        return self.home if self.home is not None else self.key
 
     def callback(self, which: Callback) -> Value | None:
         return next((value for known, value in self.callbacks if known is which), None)
@@ -108,30 +117,43 @@ class Pools:
 
     # Out of the pool
 
-    def acquire(self, pool: Key, state: State, frame: Frame, span: nodes.Span) -> list[tuple[State, Connection]]:
-        """A connection out of the pool: a new one, or the one that was given back when there is but one."""
+    def acquire(
+        self, pool: Key, state: State, frame: Frame, span: nodes.Span, as_key: Key | None = None
+    ) -> list[tuple[State, Connection]]:
+        """A connection out of the pool: a new one, or the one that was given back when there is but one.
+
+        `as_key` is who takes it, where that is not the place that asks for it.
+        """
         info = self.known[pool]
         place = frame.module.place(span)
-        key = self.walker.keys.of("borrowed", frame.key, span, pool)
-        waiting = self.walker.keys.of("returned", pool)
+        key = as_key if as_key is not None else self.walker.keys.of("borrowed", frame.key, span, pool)
+        waiting = self.walker.keys.of("returned", info.returned_to)
         returned = state.connections.get(waiting)
         if returned is not None:
             state = self._meet_heir(info, returned, state, place, frame)
             state = state.disconnect(waiting)
         if returned is not None and info.single:
             aged = tuple(setting.aged(None) for setting in returned.settings)
-            connection = replace(returned, settings=aged, made=place)
+            fresh = self.fresh(info, place)
+            connection = (
+                replace(fresh, settings=aged)
+                if info.driver.client_dbapis
+                else replace(returned, settings=aged, made=place)
+            )
             starts = [state.connect(key, connection)]
         else:
             starts = self._configured(info, key, state.connect(key, self.fresh(info, place)), frame, span)
         results: list[tuple[State, Connection]] = []
         for start in starts:
-            for after in self._checked(info, key, start, frame, span):
+            for after in self._checked_out(info, key, start, frame, span):
+                if info.sessions and as_key is None:
+                    self.walker.database.sessions.given(key)
                 opened = Opened(place, key, after.connections[key], frame.symbol)
                 results.append((self.walker.see(opened, after), Connection(key)))
         return results
 
-    def fresh(self, info: PoolInfo, place: Place) -> ConnectionState:
+    def fresh(self, info: PoolInfo, place: Place | None) -> ConnectionState:
+        """A connection as the pool opens it."""
         return ConnectionState(
             driver=info.driver.name,
             life=Life.JOB if info.null else Life.POOL,
@@ -141,17 +163,27 @@ class Pools:
             autocommit=info.autocommit,
             prepares_after=info.prepares_after,
             client_cursors=info.client_cursors,
+            isolation=info.isolation,
             root=self.walker.root,
         )
 
     def _configured(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
-        ways = self._run(info, Callback.CONFIGURE, key, state, frame, span)
+        ways = self.run(info, Callback.CONFIGURE, key, state, frame, span)
+        if not info.driver.pool_discards_busy:
+            return merge([after for after, raised in ways if not raised]) or [state]
         # A connection that configure= leaves in a transaction is never handed out.
         good = [after for after, raised in ways if not raised and not after.connections[key].in_transaction]
         return merge(good) or [state]
 
+    def _checked_out(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
+        states: list[State] = []
+        for after in self._checked(info, key, state, frame, span):
+            ways = self.run(info, Callback.CHECKOUT, key, after, frame, span)
+            states.extend(then for then, raised in ways if not raised)
+        return merge(states) or [state]
+
     def _checked(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
-        ways = self._run(info, Callback.CHECK, key, state, frame, span)
+        ways = self.run(info, Callback.CHECK, key, state, frame, span)
         return merge([after for after, raised in ways if not raised]) or [state]
 
     def _meet_heir(self, info: PoolInfo, returned: ConnectionState, state: State, heir: Place, frame: Frame) -> State:
@@ -179,10 +211,10 @@ class Pools:
         if info.null or close or before.status is Status.CLOSED:
             return [state.disconnect(key)]
         states: list[State] = []
-        for after, raised in self._run(info, Callback.RESET, key, state, frame, span):
+        for after, raised in self.run(info, Callback.RESET, key, state, frame, span):
             connection = after.connections[key]
             if not raised and not (connection.in_transaction and info.driver.pool_discards_busy):
-                after = self._handed_over(info, key, after, place, frame)
+                after = self._handed_over(info, key, after, place, frame, span)
             states.append(after.disconnect(key))
         return merge(states)
 
@@ -197,18 +229,23 @@ class Pools:
                 return state.with_job(replace(state.job, stranded=(held.origin, place)))
         return state
 
-    def _handed_over(self, info: PoolInfo, key: Key, state: State, place: Place, frame: Frame) -> State:
+    def _handed_over(
+        self, info: PoolInfo, key: Key, state: State, place: Place, frame: Frame, span: nodes.Span
+    ) -> State:
         connection = state.connections[key]
+        if info.driver.client_dbapis:
+            state = self.walker.database.sessions.renewed(info, key, state, frame, span)
+            connection = state.connections[key]
         if self.outlives(info):
             heir = connection.made
             event = Handover(place, key, "pool", connection, connection, heir, info.key, frame.symbol, connection.sure)
             state = self.walker.see(event, state)
-        waiting = self.walker.keys.of("returned", info.key)
+        waiting = self.walker.keys.of("returned", info.returned_to)
         return state.connect(waiting, replace(connection, released=place))
 
     def outlives(self, info: PoolInfo) -> bool:
         """Whether others than the entry point that is walked borrow from the pool."""
-        return info.root != self.walker.root or info.key in self.shared
+        return info.root != self.walker.root or info.key in self.shared or info.home in self.shared
 
     # Callbacks
 
@@ -226,10 +263,20 @@ class Pools:
             event = CallbackRan(place, info.place, key, which, info.autocommit, tuple(exits), option.info.qualname)
             self.walker.kept.setdefault(event)
 
-    def _run(
+    def run(
         self, info: PoolInfo, which: Callback, key: Key, state: State, frame: Frame, span: nodes.Span
     ) -> list[tuple[State, bool]]:
         """A callback on a connection: each way out, and whether by an exception."""
+        listeners = self.walker.database.sessions.callbacks(info, which) if info.driver.client_dbapis else []
+        if listeners:
+            ways = [(state, False)]
+            for listener in listeners:
+                ways = [
+                    result
+                    for before, raised in ways
+                    for result in ([(before, True)] if raised else self._call(listener, key, before, frame, span))
+                ]
+            return ways
         value = info.callback(which)
         if value is None:
             return [(state, False)]
@@ -248,7 +295,8 @@ class Pools:
     ) -> list[tuple[State, bool]]:
         out = Flow()
         results: list[tuple[State, bool]] = []
-        call = Invocation((Connection(key),), (), state, frame, out, span)
+        others = (UNKNOWN, UNKNOWN) if self.walker.database.sessions.listens(callback) else ()
+        call = Invocation((Connection(key), *others), (), state, frame, out, span)
         for after, value in self.walker.calls.apply(callback, call):
             results.extend((then, False) for then, _ in self.walker.calls.awaited(value, call.at(after)))
         results.extend((after, True) for after, _ in out.raises)

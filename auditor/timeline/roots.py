@@ -108,7 +108,9 @@ class Roots:
     def _load(self, module: ModuleInfo) -> list[tuple[str, State]]:
         names = self.walker.names
         names.load(module)
-        return self._finish(*names.loaded(module), Place(module.path, 1), "", names.module_frame(module), once=False)
+        return self._finish(
+            *names.loaded(module), Place(module.path, 1), "", names.module_frame(module), None, once=False
+        )
 
     def _functions(self, modules: list[ModuleInfo]) -> Iterator[FunctionInfo]:
         """Functions that nothing names come first: those that are named may be reached from them."""
@@ -156,7 +158,7 @@ class Roots:
         frame = self.walker.names.module_frame(module)
         flow = Flow()
         ends = self.walker.block(script.body, [self.walker.names.start()], frame, flow)
-        return self._finish(ends, flow, module.place(script.span), "", frame, once=True)
+        return self._finish(ends, flow, module.place(script.span), "", frame, None, once=True)
 
     def _function(self, info: FunctionInfo) -> list[tuple[str, State]]:
         walker = self.walker
@@ -175,7 +177,7 @@ class Roots:
 
         ends = self._supplied(info, values, frame, body, start, flow)
         ends = self._answered(info, values, frame, ends, flow)
-        return self._finish(ends, flow, info.place, info.qualname, frame, once=self._ends_process(info))
+        return self._finish(ends, flow, info.place, info.qualname, frame, info.node.name_span, self._ends_process(info))
 
     def _ends_process(self, info: FunctionInfo) -> bool:
         """Whether the process is over when the function is."""
@@ -259,7 +261,14 @@ class Roots:
     # The end
 
     def _finish(
-        self, ends: list[State], flow: Flow, place: Place, symbol: str, frame: Frame, once: bool
+        self,
+        ends: list[State],
+        flow: Flow,
+        place: Place,
+        symbol: str,
+        frame: Frame,
+        span: nodes.Span | None,
+        once: bool,
     ) -> list[tuple[str, State]]:
         ways = [("end", state) for state in [*ends, *(state for state, _ in flow.returns)]]
         ways += [("raise", state) for state, _ in flow.raises]
@@ -269,6 +278,8 @@ class Roots:
                 state = self._abandoned(state, place, frame, once)
             if state.job.claims:
                 state = self.walker.database.job_ends(state, place, symbol)
+            if not once and span is not None:
+                state = self.walker.database.sessions.abandoned(state, frame, span)
             if not once:
                 state = self._handed_on(state, place, symbol)
             finished.append((how, state))

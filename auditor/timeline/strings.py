@@ -11,6 +11,7 @@ from auditor.sql.meaning import HOLE_OPEN, hole
 from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
     UNKNOWN,
+    Clause,
     Items,
     Literal,
     Made,
@@ -270,3 +271,10 @@ def dedent(text: Text) -> Text:
         pieces.append(slice_text(text, at + len(line) - len(short), at + len(line)))
         at += len(line)
     return join_texts(pieces)
+
+
+def statement_of(text: Text, name: str, keywords: tuple[tuple[str, Value], ...]) -> Value | None:
+    """A method of a text that SQLAlchemy has made a statement of; None for a method of a string."""
+    if name == "bindparams":
+        return Clause(text, keywords)
+    return text if name in ("columns", "execution_options", "with_only_columns", "options") else None

@@ -67,6 +67,22 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Clause:
+    """A statement, or a part of one, that calls have put together, with the values that travel beside it."""
+
+    text: Text
+    parameters: tuple[tuple[str, Value], ...] = ()
+
+    def with_parameters(self, given: Value) -> Value:
+        """Its parameters, with those that are given when it is run."""
+        if not self.parameters:
+            return given
+        pairs = tuple((Text(name), value) for name, value in self.parameters)
+        more = given.pairs if isinstance(given, Mapping) else ()
+        return Mapping((*pairs, *more), isinstance(given, Mapping) and given.open)
+
+
+@dataclass(frozen=True, slots=True)
 class Slot:
     """A hole of a template string: its value, and the format behind the colon."""
 
@@ -236,6 +252,9 @@ class Block:
     savepoint: bool = True
     #: It must be the outermost.
     durable: bool = False
+    #: Of one that has begun before it is entered: what it has begun, and how many savepoints there were.
+    how: str = ""
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +287,7 @@ Value = Union[
     Unknown,
     Literal,
     Text,
+    Clause,
     Template,
     Quoted,
     Items,
