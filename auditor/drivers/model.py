@@ -161,6 +161,8 @@ class Driver:
     reopens: bool = False
     #: The end of a savepoint's block raises where a statement in it has failed and the failure was caught.
     release_raises: bool = False
+    #: The savepoint is rolled back then; else the transaction stays aborted.
+    release_recovers: bool = True
     #: Once the transaction of a block is ended inside of it, everything is refused until the block's end.
     block_bars: bool = False
     #: The drivers under it that bind parameters in the client, by the name in the URL; "" is the default one.

@@ -1,8 +1,8 @@
 """SQLAlchemy's engines, connections and sessions, with SQLModel's and Flask-SQLAlchemy's.
 
 Facts: the documentation's pages on connections, sessions' transactions and pools, `sqlalchemy/engine/base.py`,
-`sqlalchemy/orm/session.py` and `sqlalchemy/pool/base.py`, each shown on a real server by tests/drivers/test_sqlalchemy.py
-with SQLAlchemy 2.1 over psycopg 3, psycopg2 and asyncpg.
+`sqlalchemy/orm/session.py` and `sqlalchemy/pool/base.py`, each shown on a real server by
+tests/drivers/test_sqlalchemy.py with SQLAlchemy 2.1 over psycopg 3, psycopg2 and asyncpg.
 """
 
 from __future__ import annotations
@@ -141,6 +141,7 @@ DRIVER = Driver(
     after_block=AfterBlock.RELEASE,
     block_bars=True,
     release_raises=True,
+    release_recovers=False,
     refuses_with="sqlalchemy.exc.InvalidRequestError",
     isolation_names={},
     autocommit_levels=frozenset({"AUTOCOMMIT"}),

@@ -77,11 +77,16 @@ class Reach:
         """What may come to matter in a module, with the names that it uses."""
         for function in module.functions():
             names = function.words.names
-            if self._objects:
-                given = {part.id for part in descend(function.node.parameters) if isinstance(part, nodes.Name)}
-                inherited = function.owner.base_names if function.owner is not None else frozenset()
-                names = names | given | inherited
+            # What a framework supplies for a parameter is named by its annotation or default.
+            given = {part.id for part in descend(function.node.parameters) if isinstance(part, nodes.Name)}
+            names = names | given if given else names
+            if self._objects and function.owner is not None:
+                names = names | function.owner.base_names
             yield function, names
+        for name, bound in module.bound.items():
+            for part in bound:
+                if isinstance(part, nodes.Assign) and _is_annotated(part.value):
+                    yield Constant(module, name), words_of((part,))[0].names - {name}
         if self._objects:
             for cls in module.classes():
                 if cls.fields:
@@ -115,6 +120,11 @@ class Reach:
     def _means(self, user: FunctionInfo | Constant, bearer: FunctionInfo | Constant) -> bool:
         """Whether the use of a name may mean what bears it: it is of the same module, or was imported."""
         return user.module is bearer.module or not self._imports[user.module].isdisjoint(_home(bearer))
+
+
+def _is_annotated(value: object) -> bool:
+    """Whether a value is the alias of an annotation: `Db = Annotated[Session, Depends(get_db)]`."""
+    return isinstance(value, nodes.Subscript) and isinstance(value.value, nodes.Name) and value.value.id == "Annotated"
 
 
 def _home(bearer: FunctionInfo | Constant) -> tuple[str, ...]:

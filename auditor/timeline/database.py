@@ -115,7 +115,7 @@ class Database:
             Act.SAME: lambda receiver, call: (
                 self.sessions.options(receiver, call) if isinstance(receiver, Connection) else [(call.state, receiver)]
             ),
-            Act.OPTIONS: lambda receiver, call: self.sessions.options(receiver, call),
+            Act.OPTIONS: self.sessions.options,
             Act.RUN: self._run,
             Act.DISCARD: lambda receiver, call: [(call.state.disconnect(_key_of(receiver)), NONE)],
         }

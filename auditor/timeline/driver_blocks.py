@@ -124,6 +124,11 @@ class DriverBlocks:
         if how == _JOINED:
             return [self._leave_joined(key, raised, state, place)]
         before = self.database.state_of(key, state)
+        if raised is None and self._release_fails(how, before) and self._stays_aborted(before):
+            left = replace(before, blocks=max(before.blocks - 1, 0), savepoints=before.savepoints[:other])
+            error = self.walker.raised("sql", None, span, frame)
+            flow.raises.append((self.walker.failed(state.connect(key, left), error), error))
+            return []
         state = self._leave_transaction(how, key, other, end, state, place, frame)
         if raised is None and self._release_fails(how, before):
             error = self.walker.raised("sql", None, span, frame)
@@ -137,6 +142,11 @@ class DriverBlocks:
         driver = drivers.by_name(before.driver)
         aborted = before.status is Status.ABORTED and not before.doomed
         return how == "savepoint" and aborted and driver is not None and driver.release_raises
+
+    @staticmethod
+    def _stays_aborted(before: ConnectionState) -> bool:
+        driver = drivers.by_name(before.driver)
+        return driver is not None and not driver.release_recovers
 
     def _leave_joined(self, key: Key, raised: Raised | None, state: State, place: Place) -> State:
         """What goes wrong in a block that has no savepoint of its own dooms the transaction around it."""

@@ -20,6 +20,7 @@ from auditor.timeline.values import (
     Either,
     External,
     Function,
+    Imported,
     Instance,
     Key,
     Made,
@@ -302,6 +303,9 @@ class Objects:
             return NONE if annotation.value is None else UNKNOWN
         if isinstance(annotation, nodes.Subscript):
             return self._typed_generic(annotation, frame, key)
+        alias = self._alias(annotation, frame)
+        if alias is not None:
+            return self.typed(*alias, key)
         value = self.constant(annotation, frame)
         if isinstance(value, External):
             if value.name in _PLAIN:
@@ -316,6 +320,28 @@ class Objects:
                 return self.walker.database.given(base[0], base[1], key)
             return self.instance(value.info) if not self.is_enum(value.info) else UNKNOWN
         return UNKNOWN
+
+    def _alias(self, annotation: nodes.Expression, frame: Frame) -> tuple[nodes.Expression, Frame] | None:
+        """What a name stands for that is bound to an annotation: `Db = Annotated[Session, Depends(get_db)]`."""
+        module, name = frame.module, annotation.id if isinstance(annotation, nodes.Name) else ""
+        if isinstance(annotation, nodes.Attribute) and isinstance(annotation.value, nodes.Name):
+            held = self.walker.names.lookup(annotation.value.id, State(), frame)
+            if not isinstance(held, Module):
+                return None
+            module, name = held.module, annotation.name
+        for _ in range(4):
+            bound = module.bound.get(name, ())
+            if len(bound) != 1:
+                return None
+            if isinstance(bound[0], nodes.Assign):
+                value = bound[0].value
+                generic = isinstance(value, nodes.Subscript) and isinstance(value.value, nodes.Name)
+                return (value, self.walker.names.module_frame(module)) if value is not None and generic else None
+            found = self.walker.names.imported(bound[0], module) if isinstance(bound[0], nodes.Import) else None
+            if not isinstance(found, Imported):
+                return None
+            module, name = found.module, found.attribute
+        return None
 
     def _typed_generic(self, annotation: nodes.Subscript, frame: Frame, key: Key) -> Value:
         head = annotation.value
