@@ -14,7 +14,7 @@ RULE = Rule(
     "claim-without-skip-locked",
     Severity.ERROR,
     triggers=(*CLAIM_TRIGGERS, *WAITING_TRIGGERS),
-    yields_to=("TA410",),
+    yields_to=("TA410", "TA411"),
 )
 MEND = "pick the job with FOR UPDATE SKIP LOCKED in the statement that marks it as taken"
 

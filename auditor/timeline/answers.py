@@ -40,10 +40,9 @@ if TYPE_CHECKING:
 
 _Kind = TypeVar("_Kind")
 
-#: What tells how many rows a statement has changed, or which.
-_ANSWERS = frozenset(
-    {"rowcount", "statusmessage", "fetchone", "fetchall", "fetchmany", "fetchval", "fetchrow", "scalar", "first", "one"}
-)
+#: What tells how many rows a statement has changed, and what tells which.
+_ANSWERS = frozenset({"rowcount", "statusmessage"})
+_ROWS = frozenset({"fetchone", "fetchall", "fetchmany", "fetchval", "fetchrow", "scalar", "first", "one"})
 #: What the names are made of that limit how long something may take.
 _LIMITS = ("timeout", "wait_for", "deadline", "max_run", "time_limit", "max_duration")
 
@@ -348,22 +347,21 @@ class Timeline:
     def stale_clocks(self) -> Iterator[At]:
         """Leases that are reckoned by the beginning of a transaction in which work was done before."""
         for queue in self.lease_queues():
-            for at in (*queue.claims, *queue.heartbeats):
-                if at.step.clock in STILL and at.step.extends and at.work is not None:
+            for at in queue.every(StepKind.CLAIM, StepKind.EXTEND):
+                if at.step.clock in STILL and at.step.extends and at.earlier is not None:
                     yield at
 
     def ignored_fences(self) -> Iterator[tuple[At, Place]]:
         """Fenced ends of jobs in the transaction of the work whose answer nobody reads; and that work."""
         for queue in self.lease_queues():
-            for at in queue.fenced:
-                work = at.work
+            for at in queue.every(StepKind.FINISH, StepKind.FAIL) if queue.retaken_by is not None else ():
+                work = at.work if at.step.fence and at.step.by_id and not at.is_held else None
                 if work is not None and at.ran.ignored and not self._asks_afterwards(at):
                     yield at, work
 
     def _asks_afterwards(self, at: At) -> bool:
         """Whether the function that runs a statement looks at what a statement has done, this one or another."""
-        names = self._names_around(at)
-        return not names.isdisjoint(_ANSWERS)
+        return not self._names_around(at).isdisjoint(_ANSWERS | _ROWS if at.step.returns else _ANSWERS)
 
     def limits_time_near(self, at: At) -> bool:
         """Whether the module in which a statement runs speaks of a limit on how long things take."""

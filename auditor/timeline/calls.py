@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from auditor import drivers
 from auditor.python import nodes
 from auditor.timeline import collections, strings
-from auditor.timeline.connection import Deed, Mark
+from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.events import Worked
 from auditor.timeline.invocation import OPEN, Invocation
 from auditor.timeline.parameters import Parameters
@@ -418,12 +419,21 @@ class Calls:
         """Work of the job in hand that may fail, in whatever transaction is open."""
         mark = Mark(Deed.WORK, place)
         for key, connection in state.connections.items():
-            worked = replace(connection, touched=True) if key in keys else connection
+            worked = (
+                replace(connection, touched=True, lent=self._lent(connection, place)) if key in keys else connection
+            )
             if connection.in_transaction and (key in keys or connection.pending):
                 worked = worked.marked(mark)
             state = state.connect(key, worked)
         state = state.with_job(state.job.begun())
         return self.walker.see(Worked(place, what, keys, frame.symbol), state)
+
+    @staticmethod
+    def _lent(connection: ConnectionState, place: Place) -> Place | None:
+        """Where work may have begun a transaction that is not seen."""
+        driver = drivers.by_name(connection.driver)
+        begins = driver is not None and driver.begins_by_itself and connection.autocommit is Autocommit.OFF
+        return place if begins and connection.status is Status.IDLE else None
 
     def _bound(self, callee: Bound, call: Invocation) -> Results:
         receiver = callee.receiver

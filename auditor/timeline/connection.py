@@ -120,6 +120,9 @@ class ConnectionState:
     switched_at: Place | None = field(default=None, compare=False)
     #: It was worked with since it was opened or borrowed: by a statement, or by a call that is not followed.
     touched: bool = False
+    #: Where it was given, outside a transaction, to code that is not followed: what that did belongs to the transaction
+    #: which the driver began with it, and which the next statement is taken to begin.
+    lent: Place | None = None
     #: Where it went back into its pool.
     released: Place | None = field(default=None, compare=False)
     #: The entry point that opened it: whoever comes later finds it as that one left it.
@@ -175,8 +178,9 @@ def begin(state: ConnectionState, place: Place, isolation: str = "") -> Connecti
         wrote=False,
         snapshot=False,
         isolation=isolation or state.isolation,
-        pending=(),
+        pending=(Mark(Deed.WORK, state.lent),) if state.lent is not None else (),
         undone=(),
+        lent=None,
     )
 
 
@@ -208,6 +212,7 @@ def _ended(state: ConnectionState, undone: tuple[Mark, ...]) -> ConnectionState:
         pending=(),
         undone=undone,
         aborted_at=None,
+        lent=None,
         doomed=False,
     )
 

@@ -41,11 +41,20 @@ class At(NamedTuple):
         return next((mark.place for mark in pending if mark.deed is Deed.WORK), None)
 
     @property
+    def earlier(self) -> Place | None:
+        """What was done for a job in the same transaction before."""
+        pending = self.ran.before.pending if self.ran.before.in_transaction else ()
+        return next((mark.place for mark in pending if mark.deed in (Deed.WORK, Deed.FINISH)), None)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the claim is in the same transaction, and its row locked for that long."""
+        return any(mark.deed is Deed.CLAIM and mark.table == self.step.table for mark in self.ran.before.pending)
+
+    @property
     def is_in_work(self) -> bool:
         """Whether it runs in the transaction of the work, or of the claim."""
-        before = self.ran.before
-        claimed = any(mark.deed is Deed.CLAIM and mark.table == self.step.table for mark in before.pending)
-        return before.in_transaction and (claimed or self.work is not None)
+        return self.ran.before.in_transaction and (self.is_held or self.work is not None)
 
 
 _ENDS = (StepKind.FINISH, StepKind.FAIL, StepKind.REQUEUE)
@@ -71,6 +80,10 @@ class LeaseQueue:
             if at.step.kind in kinds and (known is None or at.sure > known.sure):
                 best[(at.place, at.step.kind)] = at
         return tuple(best.values())
+
+    def every(self, *kinds: StepKind) -> Iterator[At]:
+        """The same, on each path on which they ran."""
+        return (at for at in self.ran if at.step.kind in kinds)
 
     def any_of(self, *kinds: StepKind) -> Iterator[Step]:
         """The steps of these kinds, also those that are only defined."""
@@ -147,6 +160,11 @@ class LeaseQueue:
         return self.of(StepKind.EXTEND)
 
     @property
+    def beats(self) -> Iterator[At]:
+        """The same, on each path on which they ran."""
+        return (at for at in self.ran if at.step.kind is StepKind.EXTEND)
+
+    @property
     def unlimited_heartbeat(self) -> At | None:
         """A heartbeat that goes on as long as its worker lives, however long the job hangs."""
         beats = [at for at in self.heartbeats if at.step.by_id or at.step.by_worker]
@@ -200,10 +218,9 @@ class LeaseQueue:
 
 def _is_loose(at: At) -> bool:
     step = at.step
-    held = any(mark.deed is Deed.CLAIM and mark.table == step.table for mark in at.ran.before.pending)
     # To undo a failure, or to give a job back, is also what people do by hand.
     by_worker = step.kind is not StepKind.REQUEUE or step.counts or step.tells_error
-    return step.by_id and not step.fence and not held and by_worker
+    return step.by_id and not step.fence and not at.is_held and by_worker
 
 
 def _renews(beat: At, taker: At) -> bool:
