@@ -48,13 +48,15 @@ class At(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether the claim is in the same transaction, and its row locked for that long."""
-        return any(mark.deed is Deed.CLAIM and mark.table == self.step.table for mark in self.ran.before.pending)
+        """Whether the job's row is locked in the same transaction: by the claim, or by its id."""
+        locks = (Deed.CLAIM, Deed.HOLD)
+        return any(mark.deed in locks and mark.table == self.step.table for mark in self.ran.before.pending)
 
     @property
     def is_in_work(self) -> bool:
         """Whether it runs in the transaction of the work, or of the claim."""
-        return self.ran.before.in_transaction and (self.is_held or self.work is not None)
+        claimed = any(mark.deed is Deed.CLAIM for mark in self.ran.before.pending)
+        return self.ran.before.in_transaction and (claimed or self.work is not None)
 
 
 _ENDS = (StepKind.FINISH, StepKind.FAIL, StepKind.REQUEUE)

@@ -10,6 +10,8 @@ from auditor.drivers.model import Binding
 from auditor.findings import Confidence
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind, Span, Statement
+from auditor.sql.queue_view import names_one
+from auditor.sql.words import is_queue
 from auditor.timeline import connection as change
 from auditor.timeline.bindings import Bindings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
@@ -188,7 +190,7 @@ class Statements:
             after = replace(after, tenant_tables=before.tenant_tables.union(tables))
         if not after.in_transaction:
             return after
-        for mark in (*marks, *_changes(statement, after, marks, tables, place)):
+        for mark in (*marks, *_others(statement, after, marks, tables, place)):
             after = after.marked(mark)
         if work and after.pending:
             after = after.marked(Mark(Deed.WORK, place))
@@ -341,14 +343,17 @@ def _touches(statement: Statement) -> bool:
     return reads and (bool(statement.reads or statement.writes or statement.calls) or not statement.settings)
 
 
-def _changes(
+def _others(
     statement: Statement, after: ConnectionState, marks: tuple[Mark, ...], tables: tuple[str, ...], place: Place
 ) -> Iterator[Mark]:
-    """Writes to a table whose jobs were claimed in this transaction, where they are no step of a queue."""
-    if marks or statement.kind not in _WRITES:
+    """What is done to a job, or to a table whose jobs were claimed in this transaction, and is no step of a queue."""
+    if marks:
         return
     claimed = {mark.table for mark in after.pending if mark.deed is Deed.CLAIM}
-    yield from (Mark(Deed.CHANGE, place, table) for table in tables if table in claimed)
+    if statement.kind in _WRITES:
+        yield from (Mark(Deed.CHANGE, place, table) for table in tables if table in claimed)
+    elif any(query.lock is not None and names_one(query) for query in statement.queries):
+        yield from (Mark(Deed.HOLD, place, table) for table in tables if table in claimed or is_queue(table))
 
 
 def _only_notifies(statement: Statement) -> bool:
