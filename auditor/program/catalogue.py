@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -215,6 +216,21 @@ class Catalogue:
 
 def _names(reads: tuple[SettingRead, ...]) -> set[str]:
     return {read.name.text.lower() for read in reads if read.name.kind is TermKind.LITERAL and not read.name.holes}
+
+
+#: Words that name a tenant wherever they stand; others do so only in the name of a setting.
+_TENANTS = frozenset(
+    {
+        *("tenant", "tenants", "tenantid", "org", "orgid", "organization", "organisation", "customer", "customerid"),
+        *("company", "workspace", "account"),
+    }
+)
+_WORDS = re.compile(r"[a-z]+|[A-Z][a-z]*")
+
+
+def names_tenant(text: str) -> bool:
+    """Whether a text, of code or of a name, has a word for a tenant in it."""
+    return any(word.lower() in _TENANTS for word in _WORDS.findall(text))
 
 
 def _sounds_like_tenant(name: str) -> bool:

@@ -11,7 +11,7 @@ from auditor.directives import parse_directive
 from auditor.files import Role, Skipped, SourceFile, read
 from auditor.findings import Place
 from auditor.lines import decode
-from auditor.program.catalogue import Catalogue
+from auditor.program.catalogue import Catalogue, names_tenant
 from auditor.program.code import ClassInfo, ModuleInfo
 from auditor.program.modules import ModuleIndex
 from auditor.program.relevance import Relevance, Sources, Telling
@@ -143,6 +143,17 @@ class Program:
         """The qualified name of the function or class that a place stands in; empty at the top of a file."""
         module = self._by_path.get(place.path)
         return module.symbol_at(place.line) if module is not None else ""
+
+    def speaks_of_tenants(self, place: Place) -> bool:
+        """Whether the function that a place stands in, or the place's own line, has a name for a tenant in it."""
+        module = self._by_path.get(place.path)
+        if module is None or not 0 < place.line <= len(module.lines):
+            return False
+        told = {module.lines[place.line - 1].decode("utf-8", "replace"), module.symbol_at(place.line)}
+        around = [one for one in module.functions() if one.node.span[0] <= place.line <= one.node.span[2]]
+        for function in around[-1:]:
+            told.update(function.words.names, (parameter.name for parameter in function.node.parameters))
+        return names_tenant(" ".join(told))
 
     def _not_read(self, file: SourceFile, line: int, column: int, reason: str) -> None:
         self.unread.append(Unread(file.path, line, column, reason))

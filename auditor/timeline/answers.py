@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from auditor.drivers.model import Callback
 from auditor.findings import Confidence, Place
+from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind
 from auditor.sql.queue import StepKind
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
@@ -65,6 +66,8 @@ class Leak(NamedTuple):
     #: A cleanup that was undone, so that the value stayed.
     lost_cleanup: LostCleanup | None
     sure: Confidence
+    #: What it is set to is only known at run time.
+    varies: bool = False
 
     @property
     def is_role(self) -> bool:
@@ -171,7 +174,18 @@ class Timeline:
             connection,
             setting.lost_cleanup,
             sure,
+            UNNAMED in setting.kept.value,
         )
+
+    def search_path_leaks(self) -> Iterator[Leak]:
+        """The same for search_path, where what it is set to is a tenant's: it differs, and the code says whose it is.
+
+        A path that is the same for all, or that only a deployment chooses, may stay.
+        """
+        for leak in self.leaks():
+            if leak.name == "search_path" and leak.varies and leak.lost_cleanup is None:
+                named = self.program.speaks_of_tenants(leak.set_at)
+                yield leak._replace(sure=min(leak.sure, Confidence.MEDIUM) if named else Confidence.LOW)
 
     def _any_reset_touches(self, name: str) -> bool:
         """Whether a reset callback of some pool clears the setting."""
