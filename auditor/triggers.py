@@ -23,6 +23,7 @@ POOL_TRIGGERS = (rb"connectionpool",)
 #: What stands in every file that claims jobs from a table.
 CLAIM_TRIGGERS = (
     rb"skip\s+locked",
+    rb"select_for_update",
     rb"for\s+(?:no\s+key\s+)?update",
     rb"locked_(?:until|by|at)",
     rb"lease_?(?:until|expires|token|owner|id)",

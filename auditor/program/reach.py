@@ -119,7 +119,9 @@ class Reach:
 
     def _means(self, user: FunctionInfo | Constant, bearer: FunctionInfo | Constant) -> bool:
         """Whether the use of a name may mean what bears it: it is of the same module, or was imported."""
-        return user.module is bearer.module or not self._imports[user.module].isdisjoint(_home(bearer))
+        if user.module is bearer.module or not self._imports[user.module].isdisjoint(_home(bearer)):
+            return True
+        return _is_of_manager(bearer) and isinstance(user, FunctionInfo) and _MANAGER in user.words.names
 
 
 def _is_annotated(value: object) -> bool:
@@ -135,8 +137,20 @@ def _home(bearer: FunctionInfo | Constant) -> tuple[str, ...]:
     return (*own, bearer.module.name.rpartition(".")[2])
 
 
+#: Under this name a model has the manager that makes its queries.
+_MANAGER = "objects"
+
+
+def _is_of_manager(bearer: FunctionInfo | Constant) -> bool:
+    """Whether it is a method of a manager or query class, which code only comes to through a model."""
+    owner = bearer.owner if isinstance(bearer, FunctionInfo) else None
+    return owner is not None and any(base.endswith(("QuerySet", "Manager")) for base in owner.base_names)
+
+
 def _around(bearer: FunctionInfo | Constant) -> tuple[str, ...]:
     """The words of which a file that imports what bears a name has one, directly or from the package around it."""
+    if _is_of_manager(bearer):
+        return (_MANAGER,)
     if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
         return (bearer.owner.node.name,)
     return tuple(bearer.module.name.split(".")[-2:])

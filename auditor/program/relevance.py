@@ -29,6 +29,9 @@ SESSION_NAMES = frozenset({"session", "db_session", "async_session", "sess", "db
 CURSOR_NAMES = frozenset({"cur", "cursor", "curs", "acur"})
 NAMES = CONNECTION_NAMES | CURSOR_NAMES | SESSION_NAMES
 
+#: What stands in every function that asks an ORM for rows, or gives it some to keep.
+ORM_WORDS = frozenset({"objects", "select_for_update", "save", "filter", "bulk_update", "update_fields"})
+
 #: Methods that many other things have too: they count only in modules that import a driver.
 _BY_HAND = frozenset({"__enter__", "__aenter__", "__exit__", "__aexit__"})
 _AMBIGUOUS = _BY_HAND | {
@@ -39,6 +42,7 @@ _AMBIGUOUS = _BY_HAND | {
 _WORDS = (
     frozenset(name for driver in drivers.DRIVERS for (_, name), act in driver.methods.items() if act is not Act.NOTHING)
     | {"autocommit", "isolation_level", "prepare_threshold", "enter_context", "enter_async_context"}
+    | ORM_WORDS
     | _BY_HAND
 )
 _PLAIN_WORDS = _WORDS - _AMBIGUOUS
@@ -67,7 +71,7 @@ class Relevance:
     def add(self, module: ModuleInfo) -> None:
         """Take in a module that was read."""
         local = frozenset(_names_of_drivers(module))
-        if local and not self.driven:
+        if not self.driven and (local or _imports_models(module)):
             self.driven = True
             self._reach.spread(self._waiting)
         self._reach.add(module, self._direct(module, local))
@@ -88,6 +92,11 @@ class Relevance:
 def _names_of_drivers(module: ModuleInfo) -> Iterator[str]:
     """The local names of what a module imports from drivers."""
     return (part.name for part in module.imports if drivers.imported(part.loads, part.attribute) is not None)
+
+
+def _imports_models(module: ModuleInfo) -> bool:
+    """Whether it imports something of a driver's package, be it no connection."""
+    return any(drivers.holding(part.loads) is not None for part in module.imports)
 
 
 def _is_direct(function: FunctionInfo) -> bool:
@@ -125,7 +134,7 @@ class Sources:
         direct = [
             function
             for function in module.functions()
-            if (local and _gets_connection(function, local)) or _asks_application(function)
+            if _gets_connection(function, local) or _asks_application(function)
         ]
         # One method that has a connection keeps it for the others.
         owners = {function.owner for function in direct if function.owner is not None}
@@ -144,7 +153,9 @@ class Sources:
 
 def _gets_connection(function: FunctionInfo, local: frozenset[str]) -> bool:
     parameters = function.node.parameters
-    named = any(parameter.name.lstrip("_").lower() in NAMES for parameter in parameters)
+    named = bool(local) and any(parameter.name.lstrip("_").lower() in NAMES for parameter in parameters)
+    if "objects" in function.words.names or "select_for_update" in function.words.names:
+        return True
     return named or not function.words.names.isdisjoint(local) or _mentions(parameters, local)
 
 

@@ -280,6 +280,9 @@ class Calls:
         init = objects.class_member(instance, "__init__")
         if objects.is_exception(cls.info):
             return [(call.state, instance)]
+        of_model = self.walker.models.made(instance, call) if not isinstance(init, Function) else None
+        if of_model is not None:
+            return of_model
         if isinstance(init, Function):
             return [(after, instance) for after, _ in self.apply(replace(init, bound=instance), call)]
         if any(base.takes_fields for base in objects.lineage(cls.info)):
@@ -443,6 +446,9 @@ class Calls:
             return self.walker.database.sessions.by_hand(receiver, callee.name, call)
         if isinstance(receiver, (Connection, Cursor, Pool)):
             return self.walker.database.call(receiver, callee.name, call)
+        of_model = self.walker.models.call(receiver, callee.name, call)
+        if of_model is not None:
+            return of_model
         if isinstance(receiver, Text):
             made = strings.statement_of(receiver, callee.name, call.named)
             if made is not None:

@@ -320,6 +320,11 @@ class Database:
         """A deed of the driver on one of its things."""
         return self._acts[act](receiver, call)
 
+    @staticmethod
+    def cursor_of(connection: Connection) -> Cursor:
+        """A cursor on a connection, of which nobody keeps hold."""
+        return Cursor(connection.key, client=True)
+
     def helper(self, act: Act, call: Invocation) -> Results:
         """A function of the driver that is given a connection or cursor first: execute_values(cursor, sql, rows)."""
         receiver = call.argument(0)

@@ -18,6 +18,7 @@ from auditor.timeline.values import (
     Items,
     Literal,
     Mapping,
+    Query,
     Slot,
     Template,
     Text,
@@ -127,10 +128,14 @@ class Evaluator:
         return results
 
     def _subscript(self, node: nodes.Subscript, state: State, frame: Frame, flow: Flow) -> Results:
-        return [
-            (after, either([self._item(option, key) for option in options_of(value)]))
-            for after, (value, key) in self.each((node.value, node.key), state, frame, flow)
-        ]
+        results: Results = []
+        for after, (value, key) in self.each((node.value, node.key), state, frame, flow):
+            if isinstance(value, Query):
+                call = Invocation((), (), after, frame, flow, node.span)
+                results.extend(self.walker.models.taken(value, node.key, key, call))
+            else:
+                results.append((after, either([self._item(option, key) for option in options_of(value)])))
+        return results
 
     def _item(self, collection: Value, key: Value) -> Value:
         held = self.walker.database.held.item(collection, key)

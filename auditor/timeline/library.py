@@ -29,6 +29,7 @@ from auditor.timeline.values import (
     Mapping,
     Pending,
     Pool,
+    Query,
     Quoted,
     Text,
     Unknown,
@@ -153,7 +154,7 @@ class Library:
         if known is not None:
             return known(call)
         if name in _SAME:
-            return [(call.state, call.positional[-1] if call.positional else UNKNOWN)]
+            return self._itself(call)
         if name in _ENDS_PROCESS:
             return []
         if name in _EXITS:
@@ -170,6 +171,11 @@ class Library:
         if found is not None:
             return [(call.state, found)]
         return self._made(name, call)
+
+    def _itself(self, call: Invocation) -> Results:
+        """What is made of a value is that value again, with its rows where a query has none yet."""
+        last = call.positional[-1] if call.positional else UNKNOWN
+        return self.walker.models.rows(last, call) if isinstance(last, Query) else [(call.state, last)]
 
     def method(self, callee: Bound, call: Invocation) -> Results:
         """A method of an object of a library, or of something unknown."""

@@ -21,6 +21,7 @@ from auditor.timeline.values import (
     Mapping,
     Pending,
     Pool,
+    Query,
     Row,
     Text,
     Value,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from auditor.python import nodes
+    from auditor.timeline.evaluate import Results
     from auditor.timeline.walker import Walker
 
 #: Turns of a loop that are walked when it does not come to rest before.
@@ -81,8 +83,15 @@ class Loops:
         states: list[State] = []
         for after, iterable in self.walker.evaluate(node.iterable, state, frame, flow):
             for option in options_of(iterable):
-                states.extend(self._over(node, option, after, frame, flow))
+                for before, source in self._fetched(option, after, frame, flow, node.iterable.span):
+                    states.extend(self._over(node, source, before, frame, flow))
         return merge(states)
+
+    def _fetched(self, source: Value, state: State, frame: Frame, flow: Flow, span: nodes.Span) -> Results:
+        """A query of an ORM is sent when somebody goes through its rows."""
+        if isinstance(source, Query):
+            return self.walker.models.rows(source, Invocation((), (), state, frame, flow, span))
+        return [(state, source)]
 
     def _over(self, node: nodes.For, source: Value, state: State, frame: Frame, flow: Flow) -> list[State]:
         if isinstance(source, Pending) and source.function.info.node.is_generator:

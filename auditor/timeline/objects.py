@@ -22,6 +22,7 @@ from auditor.timeline.values import (
     Function,
     Imported,
     Instance,
+    Items,
     Key,
     Made,
     Module,
@@ -84,6 +85,9 @@ class Objects:
                 if option != NONE
                 for result in self.attribute(option, name, state, frame, flow, span)
             ]
+        of_model = self.walker.models.attribute(receiver, name, state)
+        if of_model is not None:
+            return [(state, of_model)]
         if isinstance(receiver, (Instance, Class, Super)):
             return self._member(receiver, name, state, frame, flow, span)
         if isinstance(receiver, Module):
@@ -266,11 +270,13 @@ class Objects:
         return any(name.endswith(("Error", "Exception")) for name in self.library_names(info))
 
     def is_enum(self, info: ClassInfo) -> bool:
-        return any(name.rpartition(".")[2].endswith("Enum") for name in self.library_names(info))
+        return any(name.rpartition(".")[2].endswith(("Enum", "Choices")) for name in self.library_names(info))
 
     def _enum_member(self, receiver: Value, name: str, member: Value) -> Value:
         """Members of an enumeration stand for their values, as they do where they are put into SQL."""
-        return member
+        # Django's choices are a value and its label.
+        labelled = isinstance(member, Items) and len(member.items) == 2 and isinstance(receiver, (Class, Instance))
+        return member.items[0] if labelled and self.is_enum(receiver.info) else member  # type: ignore[union-attr,arg-type]
 
     def enum_members(self, source: Class) -> list[Value]:
         """What a loop over an enumeration is given."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from auditor.timeline import files, values
+from auditor.timeline.expressions import OPERATED, is_expression
 from auditor.timeline.strings import format_percent
 from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
@@ -39,6 +40,8 @@ def truth_of(value: Value) -> bool | None:
     if isinstance(value, (Items, Mapping)):
         length = len(value.items) if isinstance(value, Items) else len(value.pairs)
         return True if length else (None if value.open else False)
+    if isinstance(value, Instance) and value.claim:
+        return None
     if isinstance(value, _TRUE):
         return True
     if isinstance(value, External) and value.name.startswith("builtins."):
@@ -91,6 +94,8 @@ def _same(left: Value, right: Value) -> bool | None:
         # Members of one enumeration are told apart by name: TransactionStatus.IDLE and TransactionStatus.INTRANS.
         one, other = left.name.split("."), right.name.split(".")
         return one[-1] == other[-1] if one[-2:-1] == other[-2:-1] else None
+    if any(isinstance(one, Instance) and one.claim for one in (left, right)):
+        return None
     if (isinstance(left, _SOMETHING) and right == NONE) or (isinstance(right, _SOMETHING) and left == NONE):
         return False
     if isinstance(left, (Class, Instance, Function)) and left == right:
@@ -108,10 +113,8 @@ def operate(operator: str, left: Value, right: Value) -> Value:
             return join_texts([left] * max(right.value, 0))
     if isinstance(right, Text) and operator == "+" and isinstance(left, (Unknown, values.Made)):
         return join_texts([text_of(left), right])
-    if operator == "/":
-        joined = files.divided(left, right)
-        if joined is not None:
-            return joined
+    if operator == "/" and (joined := files.divided(left, right)) is not None:
+        return joined
     if isinstance(left, Items) and isinstance(right, Items) and operator == "+":
         return Items(left.kind, (*left.items, *right.items), left.open or right.open)
     if isinstance(left, Mapping) and isinstance(right, Mapping) and operator == "|":
@@ -120,7 +123,15 @@ def operate(operator: str, left: Value, right: Value) -> Value:
         one, other = left.value, right.value
         if isinstance(one, int) and isinstance(other, int):
             return Literal(one + other if operator == "+" else one - other)
-    return Unknown(row=from_row(left) or from_row(right))
+    return _reckoned(operator, left, right)
+
+
+def _reckoned(operator: str, left: Value, right: Value) -> Value:
+    """What is only known at run time, or what an ORM makes of it."""
+    row = from_row(left) or from_row(right)
+    if is_expression(left) or is_expression(right):
+        return values.Made(OPERATED, (Text(operator), left, right), row=row)
+    return Unknown(row=row)
 
 
 def subscript(value: Value, key: Value) -> Value:
@@ -142,5 +153,5 @@ def subscript(value: Value, key: Value) -> Value:
     if isinstance(value, External):
         return External(value.name)  # Annotated[...], list[int]: the class itself
     if isinstance(value, Row) and value.many:
-        return Row(value.key)
+        return value.item or Row(value.key)
     return Unknown(row=from_row(value), setting=value.setting if isinstance(value, Unknown) else "")

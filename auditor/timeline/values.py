@@ -189,6 +189,8 @@ class Instance:
     key: Key
     #: It was made of something that a claim returned.
     row: bool = field(default=False, compare=False)
+    #: It is what a claim on this connection returned, or None when there was no job.
+    claim: Key = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +265,26 @@ class Row:
 
     key: Key
     many: bool = False
+    #: What each of many is, where they are objects of a class.
+    item: Instance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The rows of a model that an ORM has been asked for, and has not been made to fetch yet."""
+
+    model: ClassInfo
+    #: The project's own class of such queries.
+    kind: ClassInfo | None = None
+    #: The name of its connection; empty for the default.
+    alias: str = ""
+    #: Conditions as they stand in SQL, each with what fills its placeholders.
+    where: tuple[tuple[str, tuple[Value, ...]], ...] = ()
+    order: tuple[str, ...] = ()
+    limit: Value | None = None
+    lock: str = ""
+    #: Rows are asked for as tuples, dicts or values, not as objects.
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +329,7 @@ Value = Union[
     Cursor,
     Block,
     Row,
+    Query,
     Raised,
     Either,
 ]

@@ -15,6 +15,7 @@ from auditor.timeline.entries import Entry
 from auditor.timeline.evaluate import Evaluator
 from auditor.timeline.library import Library
 from auditor.timeline.loops import Loops
+from auditor.timeline.models import Models
 from auditor.timeline.names import Names
 from auditor.timeline.objects import Objects
 from auditor.timeline.operators import compare, truth_of
@@ -25,7 +26,9 @@ from auditor.timeline.values import (
     UNKNOWN,
     Class,
     Either,
+    Instance,
     Items,
+    Key,
     Literal,
     Made,
     Mapping,
@@ -80,6 +83,7 @@ class Walker:
         self.library = Library(self)
         self.database = Database(self)
         self.scout = Scout(self)
+        self.models = Models(self)
         self.blocks = Blocks(self)
         self.loops = Loops(self)
         self._dispatch: dict[type, Callable[[Any, State, Frame, Flow], list[State]]] = {
@@ -372,10 +376,13 @@ class Walker:
         kept = [option for option in options if _can_be(option, there, of_none)]
         if not kept:
             return None
-        claimed = [option for option in kept if isinstance(option, Row)]
+        claimed = [key for option in kept if (key := _claimed_on(option))]
         if claimed and not there:
-            state = self.database.no_job(state, claimed[0].key)
-            kept = [NONE if isinstance(option, Row) and not option.many else option for option in kept]
+            state = self.database.no_job(state, claimed[0])
+            kept = [
+                NONE if _claimed_on(option) and not (isinstance(option, Row) and option.many) else option
+                for option in kept
+            ]
         return state.bind(owner, place.id, either(kept)) if kept != options else state
 
     # Exceptions
@@ -471,7 +478,7 @@ class Walker:
         if isinstance(source, Mapping):
             return [key for key, _ in source.pairs] or [UNKNOWN]
         if isinstance(source, Row):
-            return [Row(source.key)]
+            return [source.item or Row(source.key)]
         if isinstance(source, Either):
             return [either([element for option in source.options for element in self.elements(option)])]
         if isinstance(source, Class):
@@ -487,11 +494,16 @@ def _is_none(node: nodes.Expression) -> bool:
     return isinstance(node, nodes.Constant) and node.value is None
 
 
+def _claimed_on(value: Value) -> Key:
+    """The connection that a job was claimed on, which is None where there was none; 0 for anything else."""
+    return value.key if isinstance(value, Row) else value.claim if isinstance(value, Instance) else 0
+
+
 def _can_be(value: Value, there: bool, of_none: bool) -> bool:
     """Whether a value can be something (or nothing): not None, or true."""
     if value == NONE:
         return not there
     if of_none:
-        return there or isinstance(value, (Unknown, Row))
+        return there or isinstance(value, Unknown) or bool(_claimed_on(value))
     truth = truth_of(value)
     return truth is None or truth is there

@@ -250,3 +250,65 @@ def test_the_server_binds_where_an_option_says_so(tmp_path: Path) -> None:
     )
     options = SETTINGS.format('"OPTIONS": {"server_side_binding": True}')
     assert [one.code for one in find(tmp_path, {"worker.py": source, "settings.py": options})] == ["TA110"]
+
+
+MODELS = """
+from django.db import models
+
+
+class Status(models.TextChoices):
+    READY = "ready", "Ready"
+    DONE = "done", "Done"
+
+
+class Jobs(models.QuerySet):
+    def claim(self):
+        return self.filter(status=Status.READY).select_for_update(skip_locked=True).order_by("run_at").first()
+
+
+class Job(models.Model):
+    status = models.CharField(max_length=10)
+    attempts = models.IntegerField(default=0)
+    run_at = models.DateTimeField()
+    objects = Jobs.as_manager()
+"""
+COUNTED = """
+from django.db import transaction
+from models import Job, Status
+
+
+def run():
+    with transaction.atomic():
+        job = Job.objects.claim()
+        if job is None:
+            return
+        job.attempts += 1
+        job.save(update_fields=["attempts"])
+        handle(job)
+        job.status = Status.DONE
+        job.save()
+"""
+
+
+def test_an_attempt_that_is_counted_on_an_object_is_lost_with_its_transaction(tmp_path: Path) -> None:
+    found = codes(tmp_path, COUNTED, models=MODELS)
+    assert "TA301 at worker.py:12" in found
+    # Counted and committed before the work, it lasts.
+    good = COUNTED.replace("        handle(job)\n", "    with transaction.atomic():\n        handle(job)\n")
+    assert "TA301 at worker.py:12" not in codes(tmp_path, good, models=MODELS)
+
+
+def test_row_locks_that_are_no_queue_are_left_alone(tmp_path: Path) -> None:
+    source = """
+from django.db import transaction
+from models import Job
+
+
+@transaction.atomic
+def pay(request, pk):
+    account = Job.objects.select_for_update().get(pk=pk)
+    account.attempts += 1
+    account.save()
+    charge(account)
+"""
+    assert codes(tmp_path, source, models=MODELS.replace("skip_locked=True", "")) == []

@@ -1,0 +1,453 @@
+"""Django's models: their queries, which are sent when somebody asks for rows, and their objects, which are saved.
+
+Facts: the documentation's pages "QuerySet API reference" and "Model instance reference", each call's SQL shown by
+tests/drivers/test_django_orm.py with Django 5.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from auditor import drivers
+from auditor.program.tree import descend
+from auditor.python import nodes
+from auditor.timeline.connection import Autocommit, Status
+from auditor.timeline.expressions import Expressions, as_number, field
+from auditor.timeline.values import (
+    FALSE,
+    NONE,
+    UNKNOWN,
+    Bound,
+    Class,
+    Connection,
+    External,
+    Function,
+    Instance,
+    Items,
+    Key,
+    Literal,
+    Made,
+    Query,
+    Row,
+    Super,
+    Text,
+    Unknown,
+    Value,
+    either,
+)
+from auditor.timeline.written import Piece, delete, insert, select, statement, update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from auditor.program.code import ClassInfo
+    from auditor.timeline.evaluate import Results
+    from auditor.timeline.invocation import Invocation
+    from auditor.timeline.state import State
+    from auditor.timeline.walker import Walker
+
+_MANAGERS = frozenset({"objects", "_default_manager", "_base_manager"})
+_QUERY_CLASSES = ("Manager", "QuerySet")
+#: Methods of a query that change nothing the audit asks for.
+_SAME = frozenset(
+    {
+        "all",
+        "get_queryset",
+        "distinct",
+        "select_related",
+        "prefetch_related",
+        "only",
+        "defer",
+        "annotate",
+        "alias",
+        "extra",
+    }
+)
+_SHAPES = frozenset({"values", "values_list", "dates", "datetimes"})
+#: What tells of an object of a model without the database.
+_ASKED = {"exists": "1", "count": "count(*)", "aggregate": "count(*)"}
+_PRIMARY = frozenset({"pk", "id"})
+
+
+class Models:
+    """Gives the models of a project their meaning, on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self._models: dict[ClassInfo, bool] = {}
+        #: Objects that were made by code, and are not in the database yet.
+        self._made: set[int] = set()
+        self._calls: dict[str, Callable[[Query, Invocation], Results]] = {
+            **dict.fromkeys(_SAME, lambda query, call: [(call.state, query)]),
+            **dict.fromkeys(_SHAPES, lambda query, call: [(call.state, replace(query, plain=True))]),
+            **dict.fromkeys(_ASKED, self._asks),
+            "filter": lambda query, call: [(call.state, self._narrowed(query, call, negated=False))],
+            "exclude": lambda query, call: [(call.state, self._narrowed(query, call, negated=True))],
+            "order_by": self._ordered,
+            "using": lambda query, call: [(call.state, replace(query, alias=_alias(call.argument(0, "alias"))))],
+            "db_manager": lambda query, call: [(call.state, replace(query, alias=_alias(call.argument(0, "using"))))],
+            "select_for_update": self._locked,
+            "iterator": self.rows,
+            "get": lambda query, call: self._one(self._narrowed(query, call, negated=False), call, always=True),
+            **dict.fromkeys(("first", "last"), lambda query, call: self._one(query, call, always=False)),
+            **dict.fromkeys(("earliest", "latest"), lambda query, call: self._one(query, call, always=True)),
+            "update": self._updates,
+            "delete": self._deletes,
+            "create": self._creates,
+            "get_or_create": self._gets_or_creates,
+            "update_or_create": self._gets_or_creates,
+            "bulk_create": self._creates_many,
+            "bulk_update": self._updates_many,
+            "raw": self._raw,
+        }
+
+    # What a model is
+
+    def is_model(self, info: ClassInfo) -> bool:
+        known = self._models.get(info)
+        if known is None:
+            names = self.walker.objects.library_names(info)
+            known = any(name.endswith("Model") and ".models" in name for name in names)
+            self._models[info] = known
+        return known
+
+    def table(self, info: ClassInfo) -> str:
+        """The table of a model: its Meta.db_table, else the name of its app and its own."""
+        said = self._meta(info, "db_table")
+        if said:
+            return said
+        return f"{self._meta(info, 'app_label') or _app_of(info.module.name)}_{info.node.name.lower()}"
+
+    def _meta(self, info: ClassInfo, name: str) -> str:
+        for cls in self.walker.objects.lineage(info):
+            meta = cls.members.get("Meta")
+            if not isinstance(meta, nodes.Class):
+                continue
+            value = self.walker.objects.class_member(Class(cls.module.class_(meta, f"{cls.qualname}.Meta")), name)
+            if isinstance(value, Text) and not value.holes:
+                return value.value
+            if name == "db_table":
+                return ""
+        return ""
+
+    def _field(self, info: ClassInfo, name: str) -> Made | None:
+        """The declaration of a field."""
+        member = self.walker.objects.class_member(Class(info), name)
+        return member if isinstance(member, Made) and ".models" in member.name else None
+
+    def _column(self, info: ClassInfo, name: str) -> str:
+        if name == "pk":
+            return "id"
+        declared = self._field(info, name)
+        if declared is None:
+            return name
+        said = dict(declared.keywords).get("db_column")
+        if isinstance(said, Text):
+            return said.value
+        return f"{name}_id" if declared.name.rpartition(".")[2] in ("ForeignKey", "OneToOneField") else name
+
+    def _expressions(self, info: ClassInfo) -> Expressions:
+        return Expressions(lambda name: self._column(info, name), lambda query: self._written(query, "id"))
+
+    # Attributes
+
+    def attribute(self, receiver: Value, name: str, state: State) -> Value | None:
+        """What a model, its object or its query has under a name; None where Python's own rules give it."""
+        if isinstance(receiver, Query):
+            member = self.walker.objects.class_member(Class(receiver.kind), name) if receiver.kind else None
+            if isinstance(member, Function) and not member.info.is_static:
+                return replace(member, bound=receiver)
+            if name == "model":
+                return Class(receiver.model)
+            return Bound(receiver, name)
+        if isinstance(receiver, Super) and isinstance(receiver.instance, Query):
+            return Bound(receiver.instance, name)
+        if isinstance(receiver, Made) and receiver.name == "<meta>":
+            return self._of_meta(receiver, name)
+        if not isinstance(receiver, (Class, Instance)) or not self.is_model(receiver.info):
+            return None
+        if name == "_meta":
+            return Made("<meta>", (Class(receiver.info),))
+        if isinstance(receiver, Class):
+            return self._manager(receiver.info, name)
+        if state.get(receiver.key, name) is not None:
+            return None
+        if name in _PRIMARY or self._field(receiver.info, name) is not None:
+            return field(name, receiver.row)
+        if name.endswith("_id") and self._field(receiver.info, name.removesuffix("_id")) is not None:
+            return field(name, receiver.row)
+        return None
+
+    def _of_meta(self, receiver: Made, name: str) -> Value | None:
+        """`Model._meta.db_table`."""
+        model = receiver.arguments[0] if receiver.name == "<meta>" else None
+        return Text(self.table(model.info)) if isinstance(model, Class) and name == "db_table" else None
+
+    def _manager(self, info: ClassInfo, name: str) -> Query | None:
+        """The query that a manager begins with: `objects = Jobs.as_manager()`, `JobManager()`, `Manager()`."""
+        for cls in self.walker.objects.lineage(info):
+            member = cls.members.get(name)
+            if isinstance(member, nodes.Assign) and member.value is not None:
+                frame = self.walker.names.module_frame(cls.module)
+                named = [part for part in descend(member.value) if isinstance(part, (nodes.Name, nodes.Attribute))]
+                found = [self.walker.objects.constant(part, frame) for part in named]
+                own = [one.info for one in found if isinstance(one, Class) and self._makes_queries(one.info)]
+                plain = any(isinstance(one, External) and one.name.endswith(_QUERY_CLASSES) for one in found)
+                return Query(info, own[0]) if own else Query(info) if plain or name in _MANAGERS else None
+        return Query(info) if name in _MANAGERS else None
+
+    def _makes_queries(self, info: ClassInfo) -> bool:
+        return any(name.endswith(_QUERY_CLASSES) for name in self.walker.objects.library_names(info))
+
+    # Calls
+
+    def call(self, receiver: Value, name: str, call: Invocation) -> Results | None:
+        """A method of a query, or one that every object of a model has; None for anything else."""
+        if isinstance(receiver, Query):
+            known = self._calls.get(name) or (self._calls.get(name[1:]) if name.startswith("a") else None)
+            return known(receiver, call) if known is not None else [(call.state, UNKNOWN)]
+        if name == "quote_name":
+            return [(call.state, call.argument(0, "name"))]
+        if not isinstance(receiver, Instance) or not self.is_model(receiver.info):
+            return None
+        if name in ("save", "asave"):
+            return self._saves(receiver, call)
+        if name in ("delete", "adelete"):
+            return [
+                (after, NONE) for after in self._send(delete(self.table(receiver.info), [_by_id(receiver)]), "", call)
+            ]
+        if name in ("refresh_from_db", "arefresh_from_db"):
+            sent = self._send(select(self.table(receiver.info), [_by_id(receiver)]), "", call)
+            return [(after.unbind(receiver.key), NONE) for after in sent]
+        return None
+
+    def _in_transaction(self, key: Key, call: Invocation) -> State | None:
+        """select_for_update() asks for a transaction: in autocommit Django refuses to send it."""
+        connection = self.walker.database.state_of(key, call.state)
+        if connection.status is Status.IDLE and connection.autocommit is Autocommit.ON:
+            raised = self.walker.raised("sql", None, call.span, call.frame)
+            call.flow.raises.append((self.walker.failed(call.state, raised), raised))
+            return None
+        if connection.status is Status.UNKNOWN:
+            connection = replace(connection, status=Status.OPEN)
+        return call.state.connect(key, connection)
+
+    def _send(self, piece: Piece, alias: str, call: Invocation, locks: bool = False) -> list[State]:
+        driver = drivers.by_name("django")
+        assert driver is not None
+        key = self._connection(alias).key
+        text, parameters = statement(piece)
+        if locks:
+            state = self._in_transaction(key, call)
+            if state is None:
+                return []
+            call = call.at(state)
+        return self.walker.database.statements.execute(key, text, parameters, True, call)
+
+    def _connection(self, alias: str) -> Connection:
+        driver = drivers.by_name("django")
+        assert driver is not None
+        return self.walker.database.held.of_alias(driver, alias or driver.default_alias)
+
+    # Queries
+
+    def _narrowed(self, query: Query, call: Invocation, negated: bool) -> Query:
+        expressions = self._expressions(query.model)
+        write = expressions.negated if negated else expressions.conditions
+        found = write(call.positional, call.named)
+        return replace(query, where=(*query.where, *((piece.text, piece.values) for piece in found)))
+
+    def _ordered(self, query: Query, call: Invocation) -> Results:
+        order = tuple(value.value for value in call.positional if isinstance(value, Text) and not value.holes)
+        return [(call.state, replace(query, order=order))]
+
+    def _locked(self, query: Query, call: Invocation) -> Results:
+        def told(name: str) -> bool:
+            return call.given(-1, name) and call.argument(-1, name) != FALSE
+
+        lock = "FOR NO KEY UPDATE" if told("no_key") else "FOR UPDATE"
+        skips = told("skip_locked") or call.argument(1, "skip_locked", default=FALSE) == Literal(True)
+        lock += " SKIP LOCKED" if skips else " NOWAIT" if told("nowait") else ""
+        return [(call.state, replace(query, lock=lock))]
+
+    def taken(self, query: Query, key: nodes.Expression, index: Value, call: Invocation) -> Results:
+        """`query[:limit]`, which is sent later, and `query[index]`, which is sent now."""
+        if not isinstance(key, nodes.Opaque):
+            return self._one(replace(query, limit=Literal(1)), call, always=True)
+        only = key.parts[0] if len(key.parts) == 1 else None
+        limit = Literal(only.value) if isinstance(only, nodes.Constant) else UNKNOWN
+        return [(call.state, replace(query, limit=limit))]
+
+    def _written(self, query: Query, columns: str = "*") -> Piece:
+        expressions = self._expressions(query.model)
+        order = []
+        for said in query.order:
+            back, bare = said.startswith("-"), said.lstrip("-")
+            if bare.isidentifier() and "__" not in bare:
+                order.append(expressions.column(bare) + (" DESC" if back else ""))
+        conditions = [Piece(*part) for part in query.where]
+        limit = as_number(query.limit)
+        return select(self.table(query.model), conditions, columns, order, limit, query.lock)
+
+    def rows(self, query: Query, call: Invocation) -> Results:
+        """All rows of a query, as a loop or list() asks for them."""
+        results: Results = []
+        for after in self._send(self._written(query), query.alias, call, locks=bool(query.lock)):
+            results.append(self._fetched(query, after, call, many=True))
+        return results
+
+    def _fetched(self, query: Query, state: State, call: Invocation, many: bool) -> tuple[State, Value]:
+        key = self._connection(query.alias).key
+        claimed = self.walker.database.state_of(key, state).fetches_claim
+        if query.plain:
+            return state, (Row(key, many=many) if claimed else UNKNOWN)
+        mark = self.walker.keys.of("record", call.frame.key, call.span, query.model)
+        record = Instance(query.model, mark, row=claimed, claim=key if claimed and not many else 0)
+        state = state.unbind(mark)
+        if many:
+            return state, (Row(key, many=True, item=record) if claimed else Items("list", (record,), open=True))
+        return state, record
+
+    def _one(self, query: Query, call: Invocation, always: bool) -> Results:
+        """One row: get() and its like raise where there is none, first() gives None."""
+        results: Results = []
+        single = query if always else replace(query, limit=Literal(1))
+        key = self._connection(query.alias).key
+        for after in self._send(self._written(single), query.alias, call, locks=bool(query.lock)):
+            state, value = self._fetched(query, after, call, many=False)
+            if always:
+                missing = (
+                    self.walker.database.no_job(state, key) if isinstance(value, Instance) and value.claim else state
+                )
+                raised = self.walker.raised("python", None, call.span, call.frame)
+                call.flow.raises.append((missing, raised))
+                value = replace(value, claim=0) if isinstance(value, Instance) else value
+            elif isinstance(value, Instance) and not value.claim:
+                value = either([value, NONE])
+            results.append((state, value))
+        return results
+
+    def _asks(self, query: Query, call: Invocation) -> Results:
+        piece = self._written(replace(query, order=()), "1" if query.limit is None else "count(*)")
+        return [(after, Unknown()) for after in self._send(piece, query.alias, call)]
+
+    def _updates(self, query: Query, call: Invocation) -> Results:
+        expressions = self._expressions(query.model)
+        sets = [
+            (self._column(query.model, name), expressions.assigned(value)) for name, value in call.named if name != "**"
+        ]
+        if not sets:
+            sets = [("id", Piece("%s", (UNKNOWN,)))]
+        piece = update(self.table(query.model), sets, [Piece(*part) for part in query.where])
+        return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
+
+    def _deletes(self, query: Query, call: Invocation) -> Results:
+        piece = delete(self.table(query.model), [Piece(*part) for part in query.where])
+        return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
+
+    def _creates(self, query: Query, call: Invocation) -> Results:
+        piece = insert(self.table(query.model), self._assigned(query.model, call.named))
+        mark = self.walker.keys.of("record", call.frame.key, call.span, query.model)
+        return [(after.unbind(mark), Instance(query.model, mark)) for after in self._send(piece, query.alias, call)]
+
+    def _assigned(self, info: ClassInfo, named: Sequence[tuple[str, Value]]) -> list[tuple[str, Piece]]:
+        expressions = self._expressions(info)
+        return [(self._column(info, name), expressions.operand(value)) for name, value in named if name != "**"]
+
+    def _gets_or_creates(self, query: Query, call: Invocation) -> Results:
+        asked = tuple((name, value) for name, value in call.named if name not in ("defaults", "create_defaults"))
+        expressions = self._expressions(query.model)
+        found = select(self.table(query.model), expressions.conditions((), asked))
+        made = insert(
+            self.table(query.model), self._assigned(query.model, [pair for pair in asked if "__" not in pair[0]])
+        )
+        mark = self.walker.keys.of("record", call.frame.key, call.span, query.model)
+        states = [
+            then
+            for after in self._send(found, query.alias, call)
+            for then in (after, *self._send(made, query.alias, call.at(after)))
+        ]
+        pair = Items("tuple", (Instance(query.model, mark), UNKNOWN))
+        return [(state.unbind(mark), pair) for state in states]
+
+    def _creates_many(self, query: Query, call: Invocation) -> Results:
+        piece = insert(self.table(query.model), [("id", Piece("%s", (call.argument(0, "objs"),)))])
+        return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
+
+    def _updates_many(self, query: Query, call: Invocation) -> Results:
+        names = call.argument(1, "fields")
+        known = names.items if isinstance(names, Items) else ()
+        sets = [
+            (self._column(query.model, one.value), Piece("%s", (UNKNOWN,))) for one in known if isinstance(one, Text)
+        ]
+        conditions = [Piece("id = ANY(%s)", (call.argument(0, "objs"),))]
+        piece = update(self.table(query.model), sets or [("id", Piece("id"))], conditions)
+        return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
+
+    def _raw(self, query: Query, call: Invocation) -> Results:
+        """raw(sql, params): rows of whatever the statement returns."""
+        connection = self._connection(query.alias)
+        execute = Bound(connection, "execute")
+        results: Results = []
+        for after, _ in self.walker.database.call(self.walker.database.cursor_of(connection), execute.name, call):
+            results.append(self._fetched(query, after, call, many=True))
+        return results
+
+    # Objects
+
+    def made(self, instance: Instance, call: Invocation) -> Results | None:
+        """`Model(field=value)`: an object that is saved later; None for any other class."""
+        if not self.is_model(instance.info):
+            return None
+        self._made.add(instance.key)
+        given = {name: value for name, value in call.named if name != "**"}
+        return [(call.state.unbind(instance.key).bind_all(instance.key, {**given, _NEW: NONE}), instance)]
+
+    def _saves(self, instance: Instance, call: Invocation) -> Results:
+        info = instance.info
+        held = call.state.heap.get(instance.key, {})
+        fields = call.argument(3, "update_fields", default=NONE)
+        only = {one.value for one in fields.items if isinstance(one, Text)} if isinstance(fields, Items) else None
+        expressions = self._expressions(info)
+        sets = [
+            (self._column(info, name), expressions.assigned(value))
+            for name, value in held.items()
+            if name.isidentifier() and (only is None or name in only) and self._is_column(info, name)
+        ]
+        named = {column for column, _ in sets}
+        sets += [
+            (self._column(info, name), Piece("%s", (UNKNOWN,)))
+            for name in sorted(only or ())
+            if self._column(info, name) not in named
+        ]
+        if _NEW in held and only is None:
+            piece = insert(self.table(info), sets)
+        else:
+            piece = update(self.table(info), sets or [("id", Piece("id"))], [_by_id(instance)])
+        alias = _alias(call.argument(-1, "using", default=NONE))
+        # What was reckoned from columns is in the database now, and saved once.
+        return [(after.unbind(instance.key), NONE) for after in self._send(piece, alias, call)]
+
+    def _is_column(self, info: ClassInfo, name: str) -> bool:
+        return self._field(info, name) is not None or self._field(info, name.removesuffix("_id")) is not None
+
+
+#: Stands among the attributes of an object that no row is for yet.
+_NEW = "<new>"
+
+
+def _by_id(instance: Instance) -> Piece:
+    return Piece("id = %s", (field("id", instance.row),))
+
+
+def _alias(value: Value) -> str:
+    return value.value if isinstance(value, Text) and not value.holes else ""
+
+
+def _app_of(module: str) -> str:
+    """The label of the app that a module belongs to: the folder around its models."""
+    parts = module.split(".")
+    if "models" in parts[1:]:
+        return parts[parts.index("models", 1) - 1]
+    return parts[-2] if len(parts) > 1 else parts[0]
