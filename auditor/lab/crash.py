@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from auditor.lab.experiment import Experiment, Outcome, Row, judged
-from auditor.lab.workers import REAP, Handling, leased, single
+from auditor.lab.workers import CRASHED, REAP, Handling, leased, single
 
 if TYPE_CHECKING:
     from typing import Any
@@ -46,7 +46,10 @@ def _single(place: Place) -> Row:
     place.say("one transaction")
     with place.admin() as admin:
         _prepare(admin)
-        died = sum(_dies(place.worker_dsn, "single") for _ in range(_WORKERS))
+        died = 0
+        for _ in range(_WORKERS):
+            died += _dies(place.worker_dsn, "single")
+            admin.execute("SELECT FROM jobs FOR UPDATE")  # waits until the server has noticed
         status, attempts, _, next_ = _state(admin)
     told = f"{died} of {_WORKERS} workers die, {status}, attempts {attempts}, the next {_ran(next_)}"
     figures = {"died": died, "status": status, "attempts": attempts, "next_ran": next_}
@@ -79,10 +82,10 @@ def _ran(ran: bool) -> str:
 
 
 def _dies(dsn: str, how: str) -> bool:
-    """Whether a worker in a process of its own ends otherwise than by having run a job."""
+    """Whether a worker in a process of its own is ended by its job."""
     command = [sys.executable, "-m", "auditor.lab.crash", how]
     # Not among the arguments, which everybody on the machine may read.
-    return subprocess.run(command, check=False, capture_output=True, input=dsn, text=True).returncode != 0
+    return subprocess.run(command, check=False, capture_output=True, input=dsn, text=True).returncode == CRASHED
 
 
 def main(how: str) -> None:

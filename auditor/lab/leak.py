@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import TYPE_CHECKING
 
 from auditor.lab.experiment import Experiment, Outcome, Row, Skipped, judged
@@ -25,14 +24,13 @@ def run(place: Place) -> Outcome:
     place.with_invoices()
     rows = []
     for driver in DRIVERS:
-        missing = next((name for name in driver.needs if importlib.util.find_spec(name) is None), None)
-        if missing is not None:
-            rows.append(Skipped(driver.name, f"{missing} is not installed").row())
+        if driver.missing:
+            rows.append(Skipped(driver.name, f"{driver.missing} is not installed").row())
             continue
         for variant in driver.variants:
             place.say(f"{driver.name}, {variant.value}")
             seen = driver.run(place.worker_dsn, variant)
-            # asyncpg sets everything back when a connection is released.
+            # asyncpg sets everything back when a connection is released; what SQLAlchemy does not commit is undone.
             expected = _NOTHING if driver.clears else _ARTICLE[variant]
             article = _ARTICLE[variant] if driver.name == "psycopg" else None
             rows.append(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import shutil
+from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from auditor.lab.pooler import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +41,16 @@ class Driver(NamedTuple):
     needs: tuple[str, ...]
     run: Callable[[str, Variant], tuple[int, ...]]
     variants: tuple[Variant, ...] = tuple(Variant)
-    clears: bool = False  #: releasing a connection clears its settings
+    clears: bool = False  #: the next user finds nothing, whatever was set
+    program: str = ""  #: that has to be installed
+
+    @property
+    def missing(self) -> str:
+        """What of that is not here, or nothing."""
+        gone = [name for name in self.needs if find_spec(name) is None]
+        if self.program and shutil.which(self.program) is None:
+            gone.append(self.program)
+        return ", ".join(gone)
 
 
 class FailedError(Exception):
@@ -148,7 +162,7 @@ async def _asyncpg_job(conn: Any, variant: Variant, tenant: int) -> None:
         raise FailedError
 
 
-def _sqlalchemy(dsn: str, variant: Variant) -> tuple[int, ...]:
+def _sqlalchemy(dsn: str, variant: Variant, *, begins: bool = True, commits: bool = True) -> tuple[int, ...]:
     from contextlib import suppress
 
     import psycopg
@@ -160,14 +174,71 @@ def _sqlalchemy(dsn: str, variant: Variant) -> tuple[int, ...]:
     )
     seen = []
     for tenant in TENANTS:
-        with suppress(FailedError), engine.begin() as conn:
+        with suppress(FailedError), engine.begin() if begins else engine.connect() as conn:
             conn.execute(sqlalchemy.text(_config(variant, ":tenant")), {"tenant": str(tenant)})
             conn.execute(sqlalchemy.text(COUNT))
             if variant.fails(tenant):
                 raise FailedError
+            if commits and not begins:
+                conn.commit()
         with engine.connect() as conn:
             seen.append(int(conn.execute(sqlalchemy.text(COUNT)).scalar_one()))
     engine.dispose()
+    return tuple(seen)
+
+
+def _django(dsn: str, variant: Variant) -> tuple[int, ...]:
+    """Without a pool: the connection is the thread's, and stays when a job has ended."""
+    from contextlib import nullcontext, suppress
+
+    import django
+    from django.conf import settings
+    from django.db import connections, transaction
+    from django.db.utils import ConnectionHandler
+    from psycopg.conninfo import conninfo_to_dict
+
+    if not settings.configured:
+        settings.configure(LOGGING_CONFIG=None)
+        django.setup()
+    words: dict[str, Any] = {"dbname": "", **conninfo_to_dict(dsn)}
+    database = {"ENGINE": "django.db.backends.postgresql", "NAME": words.pop("dbname"), "OPTIONS": words}
+    name = "tenant_audit_lab"
+    connections[name] = conn = ConnectionHandler({"default": {}, name: database})[name]
+    seen = []
+    for tenant in TENANTS:
+        block = nullcontext() if variant is Variant.AUTOCOMMIT else transaction.atomic(name)
+        with suppress(FailedError), block, conn.cursor() as cursor:
+            cursor.execute(_config(variant), (str(tenant),))
+            cursor.execute(COUNT)
+            if variant.fails(tenant):
+                raise FailedError
+        with conn.cursor() as cursor:
+            cursor.execute(COUNT)
+            seen.append(_value(cursor.fetchone()))
+    conn.close()
+    del connections[name]
+    return tuple(seen)
+
+
+def _pgbouncer(dsn: str, variant: Variant) -> tuple[int, ...]:
+    """Each job on a connection of its own, which is closed at its end: it is the pooler's session that stays."""
+    from contextlib import suppress
+
+    import psycopg
+
+    from auditor.lab.pooler import pooler
+
+    seen = []
+    with pooler(dsn) as pooled:
+        words: dict[str, Any] = {"autocommit": variant is Variant.AUTOCOMMIT, "prepare_threshold": None}
+        for tenant in TENANTS:
+            with suppress(FailedError), psycopg.connect(pooled, **words) as conn:
+                conn.execute(_config(variant), (str(tenant),))
+                conn.execute(COUNT)
+                if variant.fails(tenant):
+                    raise FailedError
+            with psycopg.connect(pooled, **words) as conn:
+                seen.append(_value(conn.execute(COUNT).fetchone()))
     return tuple(seen)
 
 
@@ -181,5 +252,15 @@ DRIVERS = (
     Driver("psycopg, async", ("psycopg_pool",), _psycopg_async),
     Driver("psycopg2", ("psycopg2",), _psycopg2),
     Driver("asyncpg", ("asyncpg",), _asyncpg, clears=True),
-    Driver("SQLAlchemy", ("sqlalchemy",), _sqlalchemy),
+    Driver("SQLAlchemy, engine.begin()", ("sqlalchemy",), _sqlalchemy),
+    Driver("SQLAlchemy, engine.connect() and commit()", ("sqlalchemy",), partial(_sqlalchemy, begins=False)),
+    Driver(
+        "SQLAlchemy, engine.connect() alone",
+        ("sqlalchemy",),
+        partial(_sqlalchemy, begins=False, commits=False),
+        variants=(Variant.SESSION,),
+        clears=True,
+    ),
+    Driver("Django", ("django",), _django),
+    Driver("psycopg behind PgBouncer, by transaction", (), _pgbouncer, program=PROGRAM),
 )

@@ -128,7 +128,7 @@ class OwnServer(Server):
     def _who(self) -> dict[str, Any]:
         """Where and as whom the server's programs run."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-        return {"user": self._account, **_groups(self._account), "cwd": self.folder, "env": environment}
+        return {"user": self._account, **groups(self._account), "cwd": self.folder, "env": environment}
 
 
 @contextlib.contextmanager
@@ -164,10 +164,10 @@ def own_server(installation: Installation, settings: Mapping[str, str]) -> Itera
     )
     running: OwnServer | None = None
     try:
-        account = _account()
-        if account is not None:
-            os.chown(folder, pwd.getpwnam(account).pw_uid, pwd.getpwnam(account).pw_gid)
-        running = OwnServer(folder, _reachable(installation, account, folder), account, settings)
+        who = account()
+        if who is not None:
+            os.chown(folder, pwd.getpwnam(who).pw_uid, pwd.getpwnam(who).pw_gid)
+        running = OwnServer(folder, _reachable(installation, who, folder), who, settings)
         running.prepare()
         running.start()
         yield running
@@ -179,7 +179,7 @@ def own_server(installation: Installation, settings: Mapping[str, str]) -> Itera
         watchdog.wait()
 
 
-def _account() -> str | None:
+def account() -> str | None:
     """Whom the server runs as where we are root, which PostgreSQL refuses; None for ourselves."""
     if os.geteuid() != 0:
         return None
@@ -190,15 +190,16 @@ def _account() -> str | None:
     raise UserError("PostgreSQL does not run as root, and there is no user `nobody` to run it as")
 
 
-def _groups(account: str | None) -> dict[str, Any]:
-    return {} if account is None else {"group": pwd.getpwnam(account).pw_gid, "extra_groups": []}
+def groups(who: str | None) -> dict[str, Any]:
+    """What `subprocess` is told beside the user."""
+    return {} if who is None else {"group": pwd.getpwnam(who).pw_gid, "extra_groups": []}
 
 
-def _reachable(installation: Installation, account: str | None, folder: Path) -> Installation:
+def _reachable(installation: Installation, who: str | None, folder: Path) -> Installation:
     """The installation, or a copy of it where the user that the server runs as cannot get at it."""
     try:
         command = [str(installation.folder / "postgres"), "--version"]
-        done = subprocess.run(command, capture_output=True, check=False, cwd=folder, user=account, **_groups(account))
+        done = subprocess.run(command, capture_output=True, check=False, cwd=folder, user=who, **groups(who))
         reachable = done.returncode == 0
     except OSError:
         reachable = False

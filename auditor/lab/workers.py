@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psycopg
 
+#: The exit code of a process that its job has ended, and of no other.
+CRASHED = 99
 CLAIM = "SELECT id, tenant_id, kind FROM jobs WHERE status = 'queued' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
 LEASE = """
     UPDATE jobs
@@ -51,7 +53,7 @@ def work(conn: psycopg.Connection[Any], tenant: int, kind: str) -> None:
     if kind == "poison":
         conn.execute("SELECT 1 / 0")
     if kind == "crash":
-        os._exit(1)
+        os._exit(CRASHED)
     conn.execute("SELECT 1")
 
 
