@@ -24,6 +24,7 @@ POOL_TRIGGERS = (rb"connectionpool",)
 CLAIM_TRIGGERS = (
     rb"skip\s+locked",
     rb"select_for_update",
+    rb"with_for_update",
     rb"for\s+(?:no\s+key\s+)?update",
     rb"locked_(?:until|by|at)",
     rb"lease_?(?:until|expires|token|owner|id)",

@@ -67,6 +67,11 @@ class Act(enum.Enum):
     SAME = enum.auto()  #: gives what it is called on, or another view of it
     OPTIONS = enum.auto()  #: execution_options(isolation_level=…), configure(bind=…)
     RUN = enum.auto()  #: calls its first argument with the thing it is called on
+    QUERY = enum.auto()  #: a statement about the model in its first argument, which runs when something is fetched
+    GET = enum.auto()  #: fetches the object of a model by its key
+    ADD = enum.auto()  #: the objects are inserted when the session is flushed
+    DELETE = enum.auto()  #: the object is deleted when the session is flushed
+    FLUSH = enum.auto()  #: writes back what was changed
     DISCARD = enum.auto()  #: the connection will not be used again
     NOTHING = enum.auto()  #: known, and of no consequence here
 

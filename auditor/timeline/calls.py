@@ -19,11 +19,14 @@ from auditor.timeline.values import (
     UNKNOWN,
     Block,
     Bound,
+    Built,
     Class,
+    Clause,
     Connection,
     Cursor,
     Either,
     External,
+    Field,
     Function,
     Instance,
     Items,
@@ -145,6 +148,8 @@ class Calls:
             return self.walker.library.call(callee.name, call)
         if isinstance(callee, Bound):
             return self._bound(callee, call)
+        if isinstance(callee, Field):
+            return self._bound(Bound(callee.row, callee.column), call)
         if isinstance(callee, (Pool, Connection)):
             made = self.walker.database.sessions.called(callee, call)
             return made if made is not None else self.opaque(callee, call)
@@ -454,6 +459,8 @@ class Calls:
             if made is not None:
                 return [(call.state, made)]
             return [(call.state, strings.call_method(receiver, callee.name, call.positional, call.named))]
+        if isinstance(receiver, (Built, Clause)):
+            return self.walker.mapper.method(receiver, callee.name, call)
         if isinstance(receiver, (Items, Mapping, Row)):
             return [(call.state, collections.read(receiver, callee.name, call.positional))]
         guessed = self.walker.database.guess(receiver, callee.name, call)

@@ -10,6 +10,7 @@ from auditor.drivers.model import Act, AfterBlock, Driver, Thing
 from auditor.findings import Confidence
 from auditor.program.relevance import CONNECTION_NAMES, CURSOR_NAMES, SESSION_NAMES
 from auditor.timeline import connection as change
+from auditor.timeline import orm
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
 from auditor.timeline.driver_blocks import DriverBlocks
 from auditor.timeline.events import Ended, JobEnded, Opened
@@ -27,6 +28,7 @@ from auditor.timeline.values import (
     UNKNOWN,
     Block,
     Bound,
+    Built,
     Clause,
     Connection,
     Cursor,
@@ -64,7 +66,7 @@ _FOR_COROUTINES = (Thing.ASYNC_SESSION, Thing.ASYNC_CONNECTION)
 #: Attributes under which an engine, a session or a connection shows itself to code without coroutines.
 _VIEWS = frozenset({"sync_engine", "sync_session", "sync_connection", "pool", "dbapi_connection", "driver_connection"})
 #: What is done to a session without a connection takes none out of the pool.
-_LATE = (Act.COMMIT, Act.ROLLBACK, Act.CLOSE, Act.NOTHING, Act.ACQUIRE, Act.BORROW)
+_LATE = (Act.ROLLBACK, Act.CLOSE, Act.NOTHING, Act.ACQUIRE, Act.BORROW)
 _SESSION_OPTIONS = ("isolation_level", "readonly", "deferrable", "autocommit")
 
 
@@ -116,6 +118,7 @@ class Database:
                 self.sessions.options(receiver, call) if isinstance(receiver, Connection) else [(call.state, receiver)]
             ),
             Act.OPTIONS: self.sessions.options,
+            **{act: self._mapped(act) for act in (Act.QUERY, Act.GET, Act.ADD, Act.DELETE, Act.FLUSH)},
             Act.RUN: self._run,
             Act.DISCARD: lambda receiver, call: [(call.state.disconnect(_key_of(receiver)), NONE)],
         }
@@ -345,9 +348,12 @@ class Database:
         if self.state_of(key, call.state).barred:
             return self.sessions.refused(drivers.by_name(self.state_of(key, call.state).driver), call)
         states: list[State] = []
-        for begun in self.sessions.begins(key, call):
-            states.extend(self._executed(key, query, parameters, client, call.at(begun)))
+        for flushed in self.walker.mapper.flush(key, call):
+            for begun in self.sessions.begins(key, call.at(flushed)):
+                states.extend(self._executed(key, query, parameters, client, call.at(begun)))
         result: Value = receiver if isinstance(receiver, Cursor) else Cursor(key)
+        if isinstance(query, Built):
+            result = Cursor(key, query=query)
         return [(after, result) for after in merge(states)]
 
     def _executed(self, key: Key, query: Value, parameters: Value, client: bool, call: Invocation) -> list[State]:
@@ -358,10 +364,16 @@ class Database:
                 driver = drivers.by_name(self.state_of(key, call.state).driver)
                 text, values = fill(text, driver.template_formats if driver is not None else {})
                 given = Items("tuple", values)
+            elif isinstance(option, Built):
+                text = orm.statement(option)
             elif isinstance(option, Clause):
-                text, given = option.text, option.with_parameters(parameters)
+                text = option.text if option.whole else orm.clause("SELECT ", option.text).text
+                given = option.with_parameters(parameters)
             states.extend(self.statements.execute(key, text, given, client, call))
         return states
+
+    def _mapped(self, act: Act) -> Callable[[Value, Invocation], Results]:
+        return lambda receiver, call: self.walker.mapper.act(act, Connection(_key_of(receiver)), call)
 
     def _execute_one(self, receiver: Value, call: Invocation) -> Results:
         return [
@@ -388,13 +400,20 @@ class Database:
         return [(call.state, Cursor(key, client))]
 
     def _fetch_one(self, receiver: Value, call: Invocation) -> Results:
-        key = _key_of(receiver)
-        connection = self.state_of(key, call.state)
-        return [(call.state, Row(key) if connection.fetches_claim else Unknown(setting=connection.fetches_setting))]
+        return [(call.state, self.fetched(receiver, call.state, many=False))]
 
     def _fetch_many(self, receiver: Value, call: Invocation) -> Results:
+        return [(call.state, self.fetched(receiver, call.state, many=True))]
+
+    def fetched(self, receiver: Value, state: State, many: bool) -> Value:
+        """What is fetched after a statement: the job that it claimed, the object that a mapper makes of a row."""
         key = _key_of(receiver)
-        return [(call.state, Row(key, many=True) if self.state_of(key, call.state).fetches_claim else UNKNOWN)]
+        connection = self.state_of(key, state)
+        query = receiver.query if isinstance(receiver, Cursor) else None
+        table = query.table if query is not None and query.entities else ""
+        if connection.fetches_claim or table:
+            return Row(key, many, table=table, claimed=connection.fetches_claim)
+        return UNKNOWN if many else Unknown(setting=connection.fetches_setting)
 
     def may_fail(self, key: Key, state: State, flow: Flow, span: nodes.Span, frame: Frame) -> None:
         """Something may have run a statement on the connection, and it may have failed."""
@@ -439,10 +458,13 @@ class Database:
             return self.sessions.refused(driver, call)
         if not self.sends_end(connection):
             return [(call.state, NONE)]
-        state = self.end(key, call.state, how, f"{how}()", call.place, call.frame)
-        if connection.blocks and driver is not None and driver.block_bars:
-            state = state.connect(key, replace(self.state_of(key, state), barred=True))
-        return [(state, NONE)]
+        results: Results = []
+        for flushed in self.walker.mapper.ending(key, call, how):
+            state = self.end(key, flushed, how, f"{how}()", call.place, call.frame)
+            if connection.blocks and driver is not None and driver.block_bars:
+                state = state.connect(key, replace(self.state_of(key, state), barred=True))
+            results.append((state, NONE))
+        return results
 
     @staticmethod
     def sends_end(connection: ConnectionState) -> bool:

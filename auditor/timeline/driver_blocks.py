@@ -10,13 +10,15 @@ from auditor.drivers.model import AfterBlock
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Status
 from auditor.timeline.events import END_OF_BLOCK, Began, Ended
+from auditor.timeline.invocation import Invocation
+from auditor.timeline.state import Flow
 from auditor.timeline.values import UNKNOWN, Block, Connection, Cursor, External, Key, Pool, Raised, Value
 
 if TYPE_CHECKING:
     from auditor.findings import Place
     from auditor.python import nodes
     from auditor.timeline.database import Database
-    from auditor.timeline.state import Flow, Frame, State
+    from auditor.timeline.state import Frame, State
     from auditor.timeline.walker import Walker
 
 #: How a block is left: what it was, on which connection, and for a borrowed one the pool, for a savepoint its depth.
@@ -110,6 +112,13 @@ class DriverBlocks:
         ):
             return [state]
         place = frame.module.place(span)
+        if raised is None and how != "connection" and self.database.sessions.is_session(key):
+            inner = Flow()
+            flushed = self.walker.mapper.flush(key, Invocation((), (), state, frame, inner, span))
+            for failed, error in inner.raises:
+                flow.raises.extend((after, error) for after in self.leave(exit_as, failed, error, frame, span, flow))
+            if flushed != [state]:
+                return [after for one in flushed for after in self.leave(exit_as, one, raised, frame, span, flow)]
         if how == "pipeline":
             return [state.connect(key, replace(self.database.state_of(key, state), pipeline=False))]
         end = "commit" if raised is None else "rollback"

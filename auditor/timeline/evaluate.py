@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.program.origins import Origin
 from auditor.python import nodes
-from auditor.timeline import files
+from auditor.timeline import files, orm
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.operators import compare, operate, subscript, truth_of
 from auditor.timeline.state import merge_values
@@ -15,6 +15,7 @@ from auditor.timeline.values import (
     NONE,
     UNKNOWN,
     Either,
+    Field,
     Items,
     Literal,
     Mapping,
@@ -261,7 +262,11 @@ class Evaluator:
         return results
 
     def _operated(self, operator: str, left: Value, right: Value) -> Value:
-        options = [operate(operator, one, other) for one in options_of(left) for other in options_of(right)]
+        options = [
+            orm.operate(operator, one, other) or operate(operator, one, other)
+            for one in options_of(left)
+            for other in options_of(right)
+        ]
         return either(options)
 
     def _logic(self, node: nodes.Logic, state: State, frame: Frame, flow: Flow) -> Results:
@@ -274,6 +279,10 @@ class Evaluator:
             for before in going:
                 for after, value in self.value(part, before, frame, flow):
                     if index == len(node.values) - 1:
+                        results.append((after, value))
+                        continue
+                    if stop and isinstance(value, Field) and isinstance(node.values[index + 1], nodes.Constant):
+                        # `job.attempts or 0` is the column, with what it is where there is none.
                         results.append((after, value))
                         continue
                     truth = self.truth(value)
@@ -306,6 +315,10 @@ class Evaluator:
     def _compare(self, node: nodes.Compare, state: State, frame: Frame, flow: Flow) -> Results:
         results: Results = []
         for after, got in self.each((node.left, *node.rights), state, frame, flow):
+            built = orm.operate(node.operators[0], got[0], got[1]) if len(got) == 2 else None
+            if built is not None:
+                results.append((after, built))
+                continue
             known: bool | None = True
             for operator, left, right in zip(node.operators, got, got[1:], strict=False):
                 answer = compare(operator, left, right)

@@ -129,6 +129,13 @@ class Library:
             self._known[f"{package}.sql.Literal"] = self._literal
             self._known[f"{package}.sql.Placeholder"] = self._placeholder
 
+    def _of_driver(self, name: str, call: Invocation) -> Results | None:
+        built = self.walker.mapper.function(name, call)
+        if built is not None:
+            return [(call.state, built)]
+        made = drivers.made_by(name)
+        return self.walker.database.make(made[0], made[1], call) if made is not None else None
+
     @staticmethod
     def _same(call: Invocation) -> Results:
         return [(call.state, call.argument(0, "text"))]
@@ -141,9 +148,9 @@ class Library:
     def call(self, name: str, call: Invocation) -> Results:
         """A call of a library's callable, by its dotted name."""
         call = call.at(self.walker.scout.meet(External(name), call))
-        made = drivers.made_by(name)
+        made = self._of_driver(name, call)
         if made is not None:
-            return self.walker.database.make(made[0], made[1], call)
+            return made
         held = self.walker.database.held.call(name, call)
         if held is not None:
             return held

@@ -97,9 +97,7 @@ class Loops:
         if isinstance(source, Pending) and source.function.info.node.is_generator:
             return self._over_generator(node, source, state, frame, flow)
         if isinstance(source, Cursor):
-            key = source.connection
-            claimed = self.walker.database.state_of(key, state).fetches_claim
-            source = Row(key, many=True) if claimed else UNKNOWN
+            source = self.walker.database.fetched(source, state, many=True)
         known = isinstance(source, (Items, Mapping)) and not source.open
         exits: list[State] = []
         elements = self.walker.elements(source)
@@ -117,7 +115,7 @@ class Loops:
 
         over_jobs = from_row(source)
         # A loop over no jobs at all has claimed none.
-        empty = self.walker.database.no_job(state, source.key) if isinstance(source, Row) else state
+        empty = self.walker.database.no_job(state, source.key) if isinstance(source, Row) and source.claimed else state
         seen: list[State] = []
         self._until_rest([state], turn, frame, flow, exits, node.span, over_jobs, seen)
         ends = merge([empty, *(left_behind(state, end) for end in seen)])

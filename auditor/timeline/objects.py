@@ -27,6 +27,7 @@ from auditor.timeline.values import (
     Made,
     Module,
     Pool,
+    Row,
     Super,
     Text,
     Value,
@@ -108,7 +109,7 @@ class Objects:
             return [(state, receiver)]  # a member of an enumeration stands for its value
         if name == "state" and isinstance(receiver, Bound) and receiver.name == "app":
             return [(state, self.walker.library.application_state())]
-        return [(state, Bound(receiver, name))]
+        return [(state, self.walker.mapper.attribute(receiver, name) or Bound(receiver, name))]
 
     def _member(self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span) -> Results:
         if isinstance(receiver, Instance):
@@ -118,6 +119,9 @@ class Objects:
         if name == "__class__" and isinstance(receiver, Instance):
             return [(state, Class(receiver.info))]
         member = self.class_member(receiver, name)
+        column = None if isinstance(member, Function) else self.walker.mapper.attribute(receiver, name)
+        if column is not None:
+            return [(state, column)]
         if isinstance(member, Function):
             return self._method(receiver, member, state, frame, flow, span)
         if member is not None:
@@ -375,6 +379,10 @@ class Objects:
             self.walker.calls.construct_typed(instance)
         return instance
 
+    def is_typed(self, instance: Instance) -> bool:
+        """Whether the object is one whose making is not seen."""
+        return instance.key in self._typed
+
     def declared(self, info: ClassInfo, name: str) -> Value | None:
         """What any method of a class assigns to an attribute: the value an object has once it is in use."""
         for cls in self.lineage(info):
@@ -412,7 +420,10 @@ class Objects:
                     for after in self.set_attribute(option, name, value, state, frame, flow, span)
                 ]
             )
+        if isinstance(receiver, Row):
+            return [self.walker.mapper.changed(receiver, name, value, state, frame, span)]
         if isinstance(receiver, Instance):
+            state = self.walker.mapper.changed(receiver, name, value, state, frame, span)
             return [state.bind(receiver.key, name, value)]
         if isinstance(receiver, (Connection, Cursor)):
             call = Invocation((value,), (), state, frame, flow, span)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from auditor.timeline import files, values
 from auditor.timeline.expressions import OPERATED, is_expression
 from auditor.timeline.strings import format_percent
@@ -153,5 +155,5 @@ def subscript(value: Value, key: Value) -> Value:
     if isinstance(value, External):
         return External(value.name)  # Annotated[...], list[int]: the class itself
     if isinstance(value, Row) and value.many:
-        return value.item or Row(value.key)
+        return value.item or replace(value, many=False)
     return Unknown(row=from_row(value), setting=value.setting if isinstance(value, Unknown) else "")

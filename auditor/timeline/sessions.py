@@ -185,6 +185,9 @@ class Sessions:
         key = self.walker.keys.of("session", call.frame.key, call.span)
         return [(call.state.disconnect(key), self._open(key, pool))]
 
+    def is_session(self, key: Key) -> bool:
+        return key in self._sessions
+
     def given(self, key: Key) -> None:
         """A session that comes from outside."""
         self._sessions.add(key)
@@ -211,6 +214,7 @@ class Sessions:
     def close(self, key: Key, state: State, frame: Frame, span: nodes.Span, by: str) -> list[State]:
         """What is open is rolled back, and the connection goes back to its pool."""
         connection = state.connections.get(key)
+        state = self.walker.mapper.forgotten(state)
         if connection is None:
             return [state]
         if connection.pool is None or connection.status is Status.CLOSED:

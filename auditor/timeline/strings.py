@@ -276,5 +276,5 @@ def dedent(text: Text) -> Text:
 def statement_of(text: Text, name: str, keywords: tuple[tuple[str, Value], ...]) -> Value | None:
     """A method of a text that SQLAlchemy has made a statement of; None for a method of a string."""
     if name == "bindparams":
-        return Clause(text, keywords)
+        return Clause(text, keywords, whole=True)
     return text if name in ("columns", "execution_options", "with_only_columns", "options") else None

@@ -72,6 +72,10 @@ class Clause:
 
     text: Text
     parameters: tuple[tuple[str, Value], ...] = ()
+    #: A whole statement; a part of one is run as what it selects.
+    whole: bool = False
+    #: Of a column: the table that it is of.
+    table: str = ""
 
     def with_parameters(self, given: Value) -> Value:
         """Its parameters, with those that are given when it is run."""
@@ -80,6 +84,45 @@ class Clause:
         pairs = tuple((Text(name), value) for name, value in self.parameters)
         more = given.pairs if isinstance(given, Mapping) else ()
         return Mapping((*pairs, *more), isinstance(given, Mapping) and given.open)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A statement that calls are still putting together; `table` is empty where it reads from none."""
+
+    kind: str  #: "select", "insert", "update" or "delete"
+    table: str = ""
+    columns: tuple[Text, ...] = ()
+    where: tuple[Text, ...] = ()
+    assigned: tuple[tuple[str, Text], ...] = ()
+    order: tuple[Text, ...] = ()
+    limit: Text | None = None
+    lock: str = ""
+    returning: bool = False
+    #: What is fetched are objects of the table, whose changes are written back.
+    entities: bool = False
+    #: The connection that it was asked of, and that runs it when something is fetched.
+    session: Key | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An object that was changed, or made, and not written back yet; `which` tells one from another."""
+
+    kind: str  #: "insert", "update" or "delete"
+    table: str
+    which: Value
+    assigned: tuple[tuple[str, Text], ...] = ()
+    path: str = field(default="", compare=False)
+    span: nodes.Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An attribute of an object that an object-relational mapper has fetched."""
+
+    row: Row
+    column: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +283,7 @@ class Cursor:
     connection: Key
     client: bool = False  #: binds its parameters in the client whatever the driver does
     claimed: bool = False  #: its last statement was a claim: what it fetches is a job, or None
+    query: Built | None = None  #: what it fetches are objects of this query
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,12 +305,17 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a claim returned: a job, or None when there is none. `key` is the connection that claimed."""
+    """What a claim returned: a job, or None when there is none. `key` is the connection that claimed.
+
+    Of a `table` where a mapper has made an object of it; not `claimed` where the mapper has only read it.
+    """
 
     key: Key
     many: bool = False
     #: What each of many is, where they are objects of a class.
     item: Instance | None = None
+    table: str = ""
+    claimed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +359,9 @@ Value = Union[
     Literal,
     Text,
     Clause,
+    Built,
+    Change,
+    Field,
     Template,
     Quoted,
     Items,
@@ -362,7 +414,11 @@ def from_row(value: Value) -> bool:
     if isinstance(value, (Unknown, Made, Instance)):
         return value.row
     if isinstance(value, Row):
-        return True
+        return value.claimed
+    if isinstance(value, Field):
+        return value.row.claimed
+    if isinstance(value, Clause):
+        return from_row(value.text)
     if isinstance(value, Bound):
         return from_row(value.receiver)
     if isinstance(value, Items):

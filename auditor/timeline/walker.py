@@ -15,6 +15,7 @@ from auditor.timeline.entries import Entry
 from auditor.timeline.evaluate import Evaluator
 from auditor.timeline.library import Library
 from auditor.timeline.loops import Loops
+from auditor.timeline.mapper import Mapper
 from auditor.timeline.models import Models
 from auditor.timeline.names import Names
 from auditor.timeline.objects import Objects
@@ -82,6 +83,7 @@ class Walker:
         self.calls = Calls(self)
         self.library = Library(self)
         self.database = Database(self)
+        self.mapper = Mapper(self)
         self.scout = Scout(self)
         self.models = Models(self)
         self.blocks = Blocks(self)
@@ -478,7 +480,7 @@ class Walker:
         if isinstance(source, Mapping):
             return [key for key, _ in source.pairs] or [UNKNOWN]
         if isinstance(source, Row):
-            return [source.item or Row(source.key)]
+            return [source.item or replace(source, many=False)]
         if isinstance(source, Either):
             return [either([element for option in source.options for element in self.elements(option)])]
         if isinstance(source, Class):
@@ -496,6 +498,8 @@ def _is_none(node: nodes.Expression) -> bool:
 
 def _claimed_on(value: Value) -> Key:
     """The connection that a job was claimed on, which is None where there was none; 0 for anything else."""
+    if isinstance(value, Row) and not value.claimed:
+        return 0
     return value.key if isinstance(value, Row) else value.claim if isinstance(value, Instance) else 0
 
 

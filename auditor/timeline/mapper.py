@@ -1,0 +1,368 @@
+"""SQLAlchemy's own words for SQL: select(), update(), func, columns of models, objects that a session writes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from auditor.drivers.model import Act
+from auditor.python import nodes
+from auditor.timeline import orm
+from auditor.timeline.orm import clause, expression
+from auditor.timeline.state import State, merge
+from auditor.timeline.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    UNKNOWN,
+    Built,
+    Change,
+    Class,
+    Clause,
+    Connection,
+    Field,
+    Instance,
+    Items,
+    Key,
+    Made,
+    Mapping,
+    Row,
+    Text,
+    Value,
+    options_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from auditor.program.code import ClassInfo
+    from auditor.timeline.evaluate import Results
+    from auditor.timeline.invocation import Invocation
+    from auditor.timeline.state import Frame
+    from auditor.timeline.walker import Walker
+
+_PACKAGES = ("sqlalchemy", "sqlmodel")
+_STATEMENTS = frozenset({"select", "insert", "update", "delete"})
+_CONSTANTS = {"true": TRUE, "false": FALSE, "null": NONE}
+_WORDS = {"and_": "AND", "or_": "OR"}
+_GIVEN = frozenset({"bindparam", "literal", "cast", "type_coerce", "column", "literal_column"})
+_MADE = frozenset({"Column", "mapped_column", "Field", "deferred", "column_property"})
+_CONDITIONS = frozenset({"where", "filter", "having"})
+_KEEPS = frozenset(
+    {
+        *("options", "execution_options", "join", "outerjoin", "distinct", "select_from", "offset", "group_by", "cte"),
+        *(
+            "join_from",
+            "with_hint",
+            "enable_eagerloads",
+            "yield_per",
+            "populate_existing",
+            "subquery",
+            "alias",
+            "params",
+        ),
+        *("with_only_columns", "scalar_subquery", "correlate", "prefix_with", "on_conflict_do_nothing", "with_session"),
+        *("add_columns", "union", "union_all", "exists", "as_scalar", "from_statement", "on_conflict_do_update"),
+    }
+)
+_ONE = frozenset({"first", "one", "one_or_none", "scalar", "get", "scalar_one", "scalar_one_or_none"})
+_MANY = frozenset({"all", "__iter__", "fetchall"})
+
+
+class Mapper:
+    """Reads them on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self._tables: dict[ClassInfo, str] = {}
+        self._waiting = walker.keys.of("changes waiting to be written back")
+
+    # Models
+
+    def table_of(self, value: Value) -> str:
+        """The table of a model or of a Core table; empty of anything else."""
+        if isinstance(value, Class):
+            return self._table(value.info)
+        if isinstance(value, Instance):
+            return self._table(value.info)
+        if isinstance(value, Made) and value.name.rpartition(".")[2] == "Table" and value.name.startswith(_PACKAGES):
+            name = value.argument(0, "name")
+            return name.value if isinstance(name, Text) and not name.holes else ""
+        return ""
+
+    def _table(self, info: ClassInfo) -> str:
+        known = self._tables.get(info)
+        if known is None:
+            self._tables[info] = ""
+            named = self.walker.objects.class_member(Class(info), "__tablename__") if self._maps(info) else None
+            known = named.value if isinstance(named, Text) and not named.holes else ""
+            if not known and "SQLModel" in {
+                name.rpartition(".")[2] for name in self.walker.objects.library_names(info)
+            }:
+                known = info.node.name.lower() if any(name == "table" for name, _ in info.node.keywords) else ""
+            self._tables[info] = known
+        return known
+
+    def column_of(self, table: str, attribute: str) -> str:
+        """The column of a table that an attribute of its model stands for."""
+        for info, known in self._tables.items():
+            if known == table:
+                column = self.column(info, attribute)
+                return column.text.value if column is not None else attribute
+        return attribute
+
+    def _maps(self, info: ClassInfo) -> bool:
+        return any("__tablename__" in base.members for base in self.walker.objects.lineage(info))
+
+    def column(self, info: ClassInfo, name: str) -> Clause | None:
+        """The column that an attribute of a model stands for."""
+        if name.startswith("__") or not self._table(info):
+            return None
+        for base in self.walker.objects.lineage(info):
+            member = base.members.get(name)
+            if isinstance(member, nodes.Assign):
+                return Clause(Text(self._named(member, name)), table=self._table(info))
+        return None
+
+    def attribute(self, receiver: Value, name: str) -> Value | None:
+        """An attribute of a model or of an object of one that stands for a column; None for any other."""
+        if isinstance(receiver, Row) and receiver.table and not receiver.many:
+            return Field(receiver, self.column_of(receiver.table, name))
+        if not isinstance(receiver, (Class, Instance)):
+            return None
+        column = self.column(receiver.info, name)
+        if column is None or isinstance(receiver, Class):
+            return column
+        return Field(Row(receiver.key, table=column.table, claimed=receiver.row), column.text.value)
+
+    @staticmethod
+    def _named(member: nodes.Assign, name: str) -> str:
+        """The name of a column: the first argument of what makes it, else that of the attribute."""
+        made = member.value
+        if isinstance(made, nodes.Call) and made.arguments and isinstance(made.arguments[0], nodes.Text):
+            pieces = made.arguments[0].pieces
+            function = made.function
+            called = function.id if isinstance(function, nodes.Name) else getattr(function, "name", "")
+            if called in _MADE and len(pieces) == 1 and isinstance(pieces[0], str):
+                return pieces[0]
+        return name
+
+    # Functions
+
+    def function(self, name: str, call: Invocation) -> Value | None:
+        """What a call of a function of the library stands for; None where that is nothing in SQL."""
+        package, _, rest = name.partition(".")
+        if package not in _PACKAGES:
+            return None
+        parts = rest.split(".")
+        last = parts[-1]
+        if "func" in parts[:-1]:
+            return orm.call(".".join(parts[parts.index("func") + 1 :]), call.positional)
+        if last in _STATEMENTS:
+            return self._statement(last, call)
+        if last in _CONSTANTS and not call.positional:
+            return Clause(expression(_CONSTANTS[last]))
+        if last in _WORDS:
+            return orm.joined(_WORDS[last], call.positional)
+        if last == "not_" and call.positional:
+            return clause("NOT (", expression(call.positional[0]), ")")
+        if last in _GIVEN:
+            return self._given(last, call)
+        return None
+
+    @staticmethod
+    def _given(last: str, call: Invocation) -> Value:
+        first = call.argument(0)
+        if last in ("column", "literal_column"):
+            return Clause(first) if isinstance(first, Text) else UNKNOWN
+        if last == "bindparam":
+            return Clause(expression(call.argument(1, "value")))
+        return Clause(expression(first))
+
+    def _statement(self, kind: str, call: Invocation) -> Value:
+        tables = [table for value in call.positional if (table := self.table_of(value))]
+        if kind != "select":
+            return Built(kind, tables[0] if tables else "…")
+        columns = call.positional
+        if len(columns) == 1 and isinstance(columns[0], Items):
+            columns = columns[0].items  # select([…]) of 1.3
+        tables = [table for value in columns if (table := self.table_of(value))]
+        table = tables[0] if tables else self._table_of_columns(columns)
+        plain = tuple(expression(value) for value in columns if not self.table_of(value))
+        return Built("select", table, columns=() if tables else plain, entities=len(columns) == 1 and bool(tables))
+
+    @staticmethod
+    def _table_of_columns(columns: tuple[Value, ...]) -> str:
+        """The table that columns are of, which only those that are told by their model say."""
+        return next((value.table for value in columns if isinstance(value, Clause) and value.table), "")
+
+    # Methods
+
+    def method(self, receiver: Built | Clause, name: str, call: Invocation) -> Results:
+        """A method of a statement or an expression."""
+        if isinstance(receiver, Clause):
+            made = orm.method(receiver, name, call.positional)
+            return [(call.state, made if made is not None else UNKNOWN)]
+        grown = self._grown(receiver, name, call)
+        if grown is not None:
+            return [(call.state, grown)]
+        return self._run(receiver, name, call)
+
+    def _grown(self, query: Built, name: str, call: Invocation) -> Built | None:
+        if name in _CONDITIONS:
+            return orm.filtered(query, call.positional)
+        if name == "filter_by":
+            named = ((self.column_of(query.table, key), value) for key, value in call.named)
+            equal = (clause(key, " = ", expression(value)) for key, value in named)
+            return orm.filtered(query, equal)
+        if name in ("values", "ordered_values") and query.kind != "select":
+            return orm.setting(query, self._assigned(query, call))
+        if name == "order_by":
+            return replace(query, order=tuple(expression(value) for value in call.positional))
+        if name in ("limit", "fetch") and call.positional:
+            return replace(query, limit=expression(call.positional[0]))
+        if name == "with_for_update":
+            skip, refuse = call.argument(-1, "skip_locked", default=FALSE), call.argument(-1, "nowait", default=FALSE)
+            share, key = call.argument(-1, "read", default=FALSE), call.argument(-1, "key_share", default=FALSE)
+            return orm.locking(query, skip != FALSE, refuse == TRUE, share == TRUE, key == TRUE)
+        if name in ("returning", "return_defaults"):
+            return replace(query, returning=True, entities=len(call.positional) == 1)
+        return query if name in _KEEPS else None
+
+    def _assigned(self, query: Built, call: Invocation) -> list[tuple[str, Value]]:
+        return [(self.column_of(query.table, name), value) for name, value in _assignments(call)]
+
+    def _run(self, query: Built, name: str, call: Invocation) -> Results:
+        """A query of a session is run when something is fetched."""
+        if query.session is None:
+            return [(call.state, UNKNOWN)]
+        connection = Connection(query.session)
+        if name == "update" and query.kind == "select":
+            query = orm.setting(replace(query, kind="update", columns=()), self._assigned(query, call))
+        elif name == "delete" and query.kind == "select":
+            query = replace(query, kind="delete", columns=())
+        elif name == "count":
+            query = replace(query, columns=(Text("count(*)"),), order=(), entities=False)
+        elif name == "get":
+            query = orm.filtered(query, (clause("id = ", expression(call.argument(0))),))
+        elif name not in _ONE and name not in _MANY:
+            return [(call.state, UNKNOWN)]
+        database = self.walker.database
+        results: Results = []
+        for after, cursor in database.call(connection, "execute", call.passing(query)):
+            if name in _ONE or name in _MANY:
+                results.extend(database.call(cursor, "first" if name in _ONE else "all", call.passing().at(after)))
+            else:
+                results.append((after, UNKNOWN))
+        return results
+
+    def asked(self, connection: Connection, call: Invocation) -> Built:
+        """`session.query(Model)`."""
+        query = self._statement("select", call)
+        assert isinstance(query, Built)
+        return replace(query, session=connection.key)
+
+    def got(self, connection: Connection, call: Invocation) -> Results:
+        """`session.get(Model, id)`."""
+        query = self.asked(connection, call.passing(*call.positional[:1]))
+        if call.argument(-1, "with_for_update", default=NONE) not in (NONE, FALSE):
+            options = call.argument(-1, "with_for_update")
+            skip = isinstance(options, Mapping) and options.get(Text("skip_locked")) == TRUE
+            query = orm.locking(query, skip)
+        return self._run(query, "get", call.passing(*call.positional[1:2]))
+
+    def act(self, act: Act, connection: Connection, call: Invocation) -> Results:
+        """What a session does for the mapper."""
+        if act is Act.QUERY:
+            return [(call.state, self.asked(connection, call))]
+        if act is Act.GET:
+            return self.got(connection, call)
+        if act is Act.FLUSH:
+            return [(after, NONE) for after in self.flush(connection.key, call)]
+        given = call.argument(0)
+        state = call.state
+        for value in given.items if isinstance(given, Items) else (given,):
+            state = self.added(value, state, call, "delete" if act is Act.DELETE else "insert")
+        return [(state, NONE)]
+
+    # Objects that are written back
+
+    def changed(self, receiver: Value, name: str, value: Value, state: State, frame: Frame, span: nodes.Span) -> State:
+        """`object.column = value`: it waits to be written back."""
+        table = receiver.table if isinstance(receiver, Row) else self.table_of(receiver)
+        if not table:
+            return state
+        if isinstance(receiver, Instance) and not self._is_stored(receiver, state):
+            return state
+        assigned = ((self.column_of(table, name), expression(value)),)
+        return self._wait(Change("update", table, receiver, assigned, frame.module.path, span), state)
+
+    def _is_stored(self, instance: Instance, state: State) -> bool:
+        """Whether an object is known to a session: it was handed in, or is waiting to be inserted."""
+        known = state.get(self._waiting, "changes")
+        waiting = known.items if isinstance(known, Items) else ()
+        added = any(isinstance(item, Change) and item.which == instance for item in waiting)
+        return added or self.walker.objects.is_typed(instance)
+
+    def _wait(self, change: Change, state: State) -> State:
+        self.walker.database.used += 1
+        known = state.get(self._waiting, "changes")
+        waiting = tuple(item for item in known.items if isinstance(item, Change)) if isinstance(known, Items) else ()
+        return state.bind(self._waiting, "changes", Items("list", orm.with_change(waiting, change)))
+
+    def added(self, value: Value, state: State, call: Invocation, kind: str = "insert") -> State:
+        """`session.add(object)` and `session.delete(object)`."""
+        for option in options_of(value):
+            table = option.table if isinstance(option, Row) else self.table_of(option)
+            if not table or (kind == "insert" and not isinstance(option, Instance)):
+                continue
+            assigned = tuple(self._held(option, state)) if isinstance(option, Instance) and kind == "insert" else ()
+            state = self._wait(Change(kind, table, option, assigned, call.frame.module.path, call.span), state)
+        return state
+
+    def _held(self, instance: Instance, state: State) -> Iterator[tuple[str, Text]]:
+        table = self._table(instance.info)
+        for name, value in state.heap.get(instance.key, {}).items():
+            yield self.column_of(table, name), expression(value)
+
+    def flush(self, key: Key, call: Invocation) -> list[State]:
+        """What waits is written back through the session."""
+        known = call.state.get(self._waiting, "changes")
+        if not isinstance(known, Items) or not known.items:
+            return [call.state]
+        self.walker.database.used += 1
+        states = [call.state.bind(self._waiting, "changes", Items("list", ()))]
+        for change in known.items:
+            if isinstance(change, Change):
+                states = merge([after for state in states for after in self._write(key, change, call.at(state))])
+        return states
+
+    def _write(self, key: Key, change: Change, call: Invocation) -> list[State]:
+        if change.span is not None and change.path == call.frame.module.path:
+            call = call._replace(span=change.span)
+        states: list[State] = []
+        for begun in self.walker.database.sessions.begins(key, call):
+            text = orm.statement(orm.written_back(change))
+            states.extend(self.walker.database.statements.execute(key, text, NONE, False, call.at(begun)))
+        return states
+
+    def ending(self, key: Key, call: Invocation, how: str) -> list[State]:
+        """The states in which a transaction ends: a commit flushes first, a rollback forgets."""
+        return self.flush(key, call) if how == "commit" else [self.forgotten(call.state)]
+
+    def forgotten(self, state: State) -> State:
+        """A rollback: what was waiting is not written back any more."""
+        known = state.get(self._waiting, "changes")
+        return state.bind(self._waiting, "changes", Items("list", ())) if isinstance(known, Items) else state
+
+
+def _assignments(call: Invocation) -> list[tuple[str, Value]]:
+    """What values(…) and update({…}) assign, by column."""
+    pairs: list[tuple[str, Value]] = []
+    first = call.argument(0, default=NONE)
+    if isinstance(first, Mapping):
+        for key, value in first.pairs:
+            name = key.text.value if isinstance(key, Clause) else key.value if isinstance(key, Text) else ""
+            pairs.extend([(name, value)] if name else [])
+    pairs.extend((name, value) for name, value in call.named if name.isidentifier() and name != "synchronize_session")
+    return pairs

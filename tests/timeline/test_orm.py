@@ -1,0 +1,176 @@
+"""SQLAlchemy's own words for SQL on the timeline: statements, models, and objects that a session writes back."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from auditor.timeline.events import Ran
+from tests.timeline.world import codes, walked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = """\
+from sqlalchemy import *
+from sqlalchemy import create_engine, select, update, insert, delete, func, and_, or_, true, false, text, Column, Table
+from sqlalchemy.orm import Session, sessionmaker, declarative_base, mapped_column
+engine = create_engine("postgresql+psycopg://x")
+factory = sessionmaker(bind=engine)
+Base = declarative_base()
+
+
+class Job(Base):
+    __tablename__ = "jobs"
+    id = Column(Integer, primary_key=True)
+    status = mapped_column("state", String)
+    attempts = Column(Integer)
+    tenant = Column(Integer)
+
+
+class Invoice(Base):
+    __tablename__ = "invoices"
+    id = Column(Integer)
+
+
+"""
+
+STATEMENTS = {
+    "select(Job)": "SELECT * FROM jobs",
+    "select(Job.id)": "SELECT id FROM jobs",
+    "select(Job).where(Job.status == 'queued', Job.attempts < 5)": (
+        "SELECT * FROM jobs WHERE state = 'queued' AND attempts < 5"
+    ),
+    "select(Job).where(and_(Job.id == 1, or_(Job.tenant.is_(None), Job.tenant != 2)))": (
+        "SELECT * FROM jobs WHERE (id = 1 AND (tenant IS NULL OR tenant <> 2))"
+    ),
+    "select(Job).filter_by(status='queued').order_by(Job.id.desc()).limit(1).with_for_update(skip_locked=True)": (
+        "SELECT * FROM jobs WHERE state = 'queued' ORDER BY id DESC LIMIT 1 FOR UPDATE SKIP LOCKED"
+    ),
+    "select(Job).with_for_update(nowait=True)": "SELECT * FROM jobs FOR UPDATE NOWAIT",
+    "select(Job).with_for_update(key_share=True)": "SELECT * FROM jobs FOR NO KEY UPDATE",
+    "select(Job).with_for_update(read=True)": "SELECT * FROM jobs FOR SHARE",
+    "select(Job).where(Job.status.in_(['queued', 'failed']))": (
+        "SELECT * FROM jobs WHERE state IN ('queued', 'failed')"
+    ),
+    "select(func.set_config('app.tenant', '1', True))": "SELECT set_config('app.tenant', '1', true)",
+    "func.set_config('app.tenant', '1', false())": "SELECT set_config('app.tenant', '1', false)",
+    "update(Job).where(Job.id == 1).values(status='done', attempts=Job.attempts + 1).returning(Job.id)": (
+        "UPDATE jobs SET state = 'done', attempts = attempts + 1 WHERE id = 1 RETURNING *"
+    ),
+    "update(Job).values({Job.status: 'done'})": "UPDATE jobs SET state = 'done'",
+    "update(Job).where(Job.id == select(Job.id).limit(1).scalar_subquery()).values(status='done')": (
+        "UPDATE jobs SET state = 'done' WHERE id = (SELECT id FROM jobs LIMIT 1)"
+    ),
+    "insert(Job).values(status='queued')": "INSERT INTO jobs (state) VALUES ('queued')",
+    "delete(Job).where(Job.id == 1)": "DELETE FROM jobs WHERE id = 1",
+}
+
+
+@pytest.mark.parametrize(("built", "sql"), STATEMENTS.items(), ids=STATEMENTS)
+def test_what_is_built_is_this_statement(tmp_path: Path, built: str, sql: str) -> None:
+    assert texts(tmp_path, f"def run(session: Session):\n    session.execute({built})\n") == [sql]
+
+
+def texts(folder: Path, body: str) -> list[str]:
+    timeline = walked(folder, {"worker.py": f"MARK = 'FOR UPDATE SKIP LOCKED set_config'\n{HEAD}{body}    MARK\n"})
+    return [ran.text for ran in timeline.of(Ran)]
+
+
+CHANGES = {
+    "an assignment is written at the commit": (
+        """
+        job = session.query(Job).filter(Job.id == 1).first()
+        job.status = "done"
+        session.commit()
+        """,
+        ["SELECT * FROM jobs WHERE id = 1", "UPDATE jobs SET state = 'done' WHERE id = …"],
+    ),
+    "several are written together, before the next statement": (
+        """
+        job = session.get(Job, 1)
+        job.status = "done"
+        job.attempts += 1
+        session.execute(select(Invoice))
+        """,
+        [
+            "SELECT * FROM jobs WHERE id = 1",
+            "UPDATE jobs SET state = 'done', attempts = attempts + 1 WHERE id = …",
+            "SELECT * FROM invoices",
+        ],
+    ),
+    "of nothing the count is one": (
+        """
+        job = session.scalars(select(Job)).one()
+        job.attempts = (job.attempts or 0) + 1
+        session.flush()
+        """,
+        ["SELECT * FROM jobs", "UPDATE jobs SET attempts = attempts + 1 WHERE id = …"],
+    ),
+    "a rollback forgets": (
+        """
+        job = session.get(Job, 1)
+        job.status = "done"
+        session.rollback()
+        session.commit()
+        """,
+        ["SELECT * FROM jobs WHERE id = 1"],
+    ),
+    "a query writes at once": (
+        """
+        session.query(Job).filter(Job.id == 1).update({"status": "done"})
+        session.query(Job).filter(Job.id == 1).delete()
+        """,
+        ["UPDATE jobs SET state = 'done' WHERE id = 1", "DELETE FROM jobs WHERE id = 1"],
+    ),
+    "what is added is inserted": (
+        """
+        session.add(Job())
+        session.commit()
+        """,
+        ["INSERT INTO jobs DEFAULT VALUES"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), CHANGES.values(), ids=CHANGES)
+def test_changes(tmp_path: Path, body: str, expected: list[str]) -> None:
+    lines = textwrap.indent(textwrap.dedent(body).lstrip(), "    ")
+    found = [text.replace("\ue0000\ue001", "…") for text in texts(tmp_path, f"def run(session: Session):\n{lines}")]
+    assert found == expected
+
+
+def test_a_count_in_the_transaction_of_the_work_is_found(tmp_path: Path) -> None:
+    source = """
+        def run():
+            with factory() as session, session.begin():
+                claim = select(Job).where(Job.status == "queued").limit(1).with_for_update(skip_locked=True)
+                job = session.execute(claim).scalars().first()
+                if job is None:
+                    return
+                job.attempts += 1
+                session.flush()
+                work(session, job)
+                job.status = "done"
+    """
+    assert codes(tmp_path, HEAD + textwrap.dedent(source)) == ["TA305 at worker.py:26", "TA301 at worker.py:29"]
+
+
+def test_a_count_that_is_committed_first_is_right(tmp_path: Path) -> None:
+    source = """
+        def run():
+            with factory() as session:
+                claim = select(Job).where(Job.status == "queued", Job.attempts < 5).with_for_update(skip_locked=True)
+                job = session.scalars(claim.limit(1)).first()
+                if job is None:
+                    return
+                job.attempts += 1
+                job.status = "running"
+                session.commit()
+                work(session, job)
+                job.status = "done"
+                session.commit()
+    """
+    assert not [code for code in codes(tmp_path, HEAD + textwrap.dedent(source)) if code.startswith("TA301")]
