@@ -17,11 +17,18 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 #: A comment names the command whose screen follows.
 SCREEN = re.compile(r"(<!-- screen: (.*?) -->\n)```console\n.*?```\n", re.DOTALL)
+#: Times and versions are those of the machine that runs it: the README has one of each. What a line of a table is
+#: filled up with at its end is not seen.
+VARIES = (
+    (re.compile(r", [0-9.]+ s$", re.MULTILINE), ", 0.3 s"),
+    (re.compile(r"^PostgreSQL [0-9.]+, .*$", re.MULTILINE), "PostgreSQL 18.6, psycopg 3.3.9, psycopg_pool 3.3.3"),
+    (re.compile(r" +$", re.MULTILINE), ""),
+)
 RULES = re.compile(r"(<!-- rules -->\n).*?(<!-- end of rules -->)", re.DOTALL)
 
 
 def printed(command: str) -> str:
-    """What a command of ours prints in the root of the repository, without the time it takes."""
+    """What a command of ours prints in the root of the repository, without what varies."""
     os.environ["COLUMNS"] = "110"
     before, out = Path.cwd(), io.StringIO()
     os.chdir(ROOT)
@@ -30,7 +37,10 @@ def printed(command: str) -> str:
             cli.main(shlex.split(command)[1:])
     finally:
         os.chdir(before)
-    return f"$ {command}\n{re.sub(r', [0-9.]+ s$', ', 0.3 s', out.getvalue(), flags=re.MULTILINE)}"
+    told = out.getvalue()
+    for varying, instead in VARIES:
+        told = varying.sub(instead, told)
+    return f"$ {command}\n{told}"
 
 
 def fresh(text: str) -> str:

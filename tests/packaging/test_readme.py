@@ -9,6 +9,7 @@ import pytest
 
 from auditor import cli
 from auditor.config import read_config
+from auditor.lab.server import VARIABLE
 from auditor.options import COMMANDS
 from tests.packaging.readme import README, SCREEN, fresh
 
@@ -20,9 +21,9 @@ TEXT = README.read_text(encoding="utf-8")
 
 def test_its_screens_and_its_table_are_what_is_printed_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "110")
-    for name in ("NO_COLOR", "FORCE_COLOR"):
+    for name in ("NO_COLOR", "FORCE_COLOR", VARIABLE):
         monkeypatch.delenv(name, raising=False)
-    assert len(SCREEN.findall(TEXT)) == 2
+    assert len(SCREEN.findall(TEXT)) == 3
     assert fresh(TEXT) == TEXT, "python -m tests.packaging.readme writes them anew"
 
 
