@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from auditor.lab.place import Place
 
+#: Jobs of a way that is not timed: it fails by then, or never does.
+_FEW = 60
 _COUNT = "SELECT count(*) FROM invoices"
 _PARTS = (
     "RESET ALL",
@@ -88,8 +90,8 @@ _WAYS = (
 class Seen(NamedTuple):
     """What became of a series of jobs."""
 
-    failed_at: int
-    error: str
+    failed: tuple[int, ...]  #: the numbers of the jobs that did
+    error: str  #: of the first of them
     connections: int
     jobs: int
     left: int  #: invoices that the next user sees
@@ -101,10 +103,10 @@ def run(place: Place) -> Outcome:
     rows, bars = [], {}
     for way in _WAYS:
         place.say(way.name)
-        jobs = place.size(300, 2000 if way.one_connection else 300) if way.timed else 60
+        jobs = place.size(300, 2000 if way.one_connection else 300) if way.timed and not way.fails_at else _FEW
         seen = series(place.worker_dsn, way, jobs)
         rows.append(_row(way, seen))
-        if way.timed and not seen.failed_at:
+        if way.timed and not seen.failed:
             bars[way.name] = seen.milliseconds
     outcome = judged(rows, "a local setting needs no cleaning; DISCARD ALL takes psycopg's plans, RESET the connection")
     return Outcome(outcome.rows, outcome.verdict, (Bars("A job, cleaning included: median", "ms", bars),))
@@ -115,7 +117,7 @@ def series(dsn: str, way: Way, jobs: int) -> Seen:
     import psycopg
     from psycopg_pool import ConnectionPool
 
-    connections, times, failed_at, told = set(), [], 0, ""
+    connections, times, errors = set(), [], dict[int, str]()
     words = {"prepare_threshold": way.prepare}
     with ConnectionPool(dsn, min_size=1, max_size=1, kwargs=words, reset=way.reset, reconnect_timeout=5) as pool:
         for number in range(1, jobs + 1):
@@ -125,21 +127,22 @@ def series(dsn: str, way: Way, jobs: int) -> Seen:
                     connections.add(conn.info.backend_pid)
                     _job(conn, way, number)
             except psycopg.Error as error:
-                failed_at, told = number, error.diag.message_primary or str(error)
-                break
+                errors[number] = error.diag.message_primary or str(error)
             times.append(time.perf_counter() - began)
         left = 0
-        if not failed_at:
+        if not errors:
             with pool.connection() as conn:
                 connections.add(conn.info.backend_pid)
                 left = _value(conn.execute(_COUNT, prepare=False).fetchone())
     warm = times[len(times) // 10 :] or [0.0]  # the first tenth is not counted, as plans are made then
-    return Seen(failed_at, told, len(connections), jobs, left, 1000 * statistics.median(warm))
+    first = next(iter(errors.values()), "")
+    return Seen(tuple(errors), first, len(connections), jobs, left, 1000 * statistics.median(warm))
 
 
 def _job(conn: psycopg.Connection[Any], way: Way, number: int) -> None:
+    """A short one, of tenants that have 200 invoices or little more: it is the cleaning that is looked at."""
     scope = "true" if way.local else "false"
-    conn.execute(f"SELECT set_config('app.tenant', %s, {scope})".encode(), (str(1 + number % 3),))
+    conn.execute(f"SELECT set_config('app.tenant', %s, {scope})".encode(), (str(100 - number % 3),))
     for _ in range(way.statements):
         conn.execute(_COUNT)
 
@@ -150,9 +153,11 @@ def _value(row: tuple[Any, ...] | None) -> int:
 
 
 def _row(way: Way, seen: Seen) -> Row:
-    holds: bool | None = seen.failed_at == way.fails_at
-    if seen.failed_at:
-        told = f"fails at job {seen.failed_at}: {seen.error}"
+    failed_at = next(iter(seen.failed), 0)
+    holds: bool | None = failed_at == way.fails_at
+    if failed_at:
+        again = ", ".join(str(number) for number in seen.failed[1:3])
+        told = f"fails at job {failed_at}: {seen.error}" + (f"; again at {again}" if again else "")
     else:
         told = f"{seen.connections} connections for {seen.jobs} jobs" if seen.connections > 1 else "one connection"
         told += f", {seen.milliseconds:.2f} ms" + (f", leaks {seen.left:,} invoices" if seen.left else "")
@@ -160,7 +165,7 @@ def _row(way: Way, seen: Seen) -> Row:
         holds = holds and (seen.connections == 1 if way.one_connection else seen.connections >= seen.jobs)
     if version() < way.since:
         holds = None
-    figures = {"failed_at": seen.failed_at, "connections": seen.connections, "jobs": seen.jobs, "left": seen.left}
+    figures = {"failed": seen.failed, "connections": seen.connections, "jobs": seen.jobs, "left": seen.left}
     return Row(way.name, way.article, told, holds, {**figures, "milliseconds": round(seen.milliseconds, 3)})
 
 
