@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,15 @@ def run(options: Namespace, look: Look) -> int:
 
 
 def _run(wanted: Sequence[Experiment], options: Namespace, look: Look) -> list[Report]:
+    # Whoever cancels a pipeline sends this; what was made is taken away as after Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _run_on_server(wanted, options, look)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run_on_server(wanted: Sequence[Experiment], options: Namespace, look: Look) -> list[Report]:
     from auditor.lab.run import run, versions
     from auditor.lab.server import server
     from auditor.lab.show import show, show_versions

@@ -86,13 +86,16 @@ class _Scene:
             admin.execute("INSERT INTO jobs DEFAULT VALUES")
             self.began = time.monotonic()
             threads = [threading.Thread(target=self._worker, args=(name,)) for name in ("first", "second")]
-            for thread in threads:
-                thread.start()
-                self._until_claimed(admin)
-            self._until_over(admin)
-            self.over.set()
-            for thread in threads:
-                thread.join()
+            try:
+                for thread in threads:
+                    thread.start()
+                    self._until_claimed(admin)
+                self._until_over(admin)
+            finally:  # also after Ctrl-C, which only this thread is told of
+                self.over.set()
+                for thread in threads:
+                    if thread.ident is not None:
+                        thread.join()
             if self.errors:
                 raise self.errors[0]
             state = "SELECT status, (SELECT count(*) FROM job_runs) FROM jobs"

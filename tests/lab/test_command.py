@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -17,7 +18,7 @@ from auditor.lab import run as runner
 from auditor.lab.chart import Bars, Lines, Spans
 from auditor.lab.experiment import Experiment, Outcome, Row, Skipped, judged
 from auditor.lab.place import WORKER, Place
-from auditor.lab.server import MARKER
+from auditor.lab.server import MARKER, VARIABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,15 +145,30 @@ def test_what_there_is_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == "good    Is good so?\nbad     Is bad so?\n"
 
 
-def test_ctrl_c_leaves_nothing_behind(database: str) -> None:
-    command = [sys.executable, "-m", "auditor", "lab", "leak", "--dsn", database]
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "cancelled"])
+def test_who_ends_it_finds_nothing_left_behind(database: str, how: signal.Signals) -> None:
+    command = [sys.executable, "-m", "auditor", "lab", "lease", "--dsn", database]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
         assert running.stdout.readline().startswith(b"PostgreSQL")
         while left(database) == (0, 0) and running.poll() is None:
             pass
-        os.kill(running.pid, signal.SIGINT)
+        os.kill(running.pid, how)
         assert running.wait(30) == 130
         assert running.stderr is not None
         assert b"Traceback" not in running.stderr.read()
     assert left(database) == (0, 0)
+
+
+def test_a_server_of_its_own_goes_with_ctrl_c() -> None:
+    with TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # for the server's user, where we are root
+        environment = {name: value for name, value in os.environ.items() if name != VARIABLE} | {"TMPDIR": folder}
+        command = [sys.executable, "-m", "auditor", "lab", "lease"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as running:
+            assert running.stdout is not None
+            assert running.stdout.readline().startswith(b"PostgreSQL")
+            assert os.listdir(folder)
+            os.kill(running.pid, signal.SIGINT)
+            assert running.wait(30) == 130
+        assert os.listdir(folder) == []
