@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor.lab.chart_text import number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from auditor.lab.chart import Bars, Lines, Spans
 
@@ -46,7 +46,8 @@ def lines(chart: Lines) -> str:
 def bars(chart: Bars) -> str:
     """One bar a variant."""
     most = max(chart.bars.values(), default=0) or 1
-    left, room = 300, _WIDTH - 300 - 90
+    left = _beside(chart.bars)
+    room = _WIDTH - left - 90
     parts = [_text(0, 16, f"{chart.title} ({chart.unit})", "title")]
     for place, (name, figure) in enumerate(chart.bars.items()):
         y, length = 34 + _ROW * place, max(1.0, room * figure / most)
@@ -59,7 +60,7 @@ def bars(chart: Bars) -> str:
 def spans(chart: Spans) -> str:
     """One lane a worker."""
     until = max((end for lane in chart.lanes.values() for _, end, _ in lane), default=0) or 1
-    left = 220
+    left = _beside(chart.lanes)
     parts = [_text(0, 16, chart.title, "title")]
     for place, (name, lane) in enumerate(chart.lanes.items()):
         y = 34 + _ROW * place
@@ -69,6 +70,11 @@ def spans(chart: Spans) -> str:
     bottom = 40 + _ROW * len(chart.lanes)
     parts += [_text(left, bottom + 12, "0 s"), _text(_WIDTH - _RIGHT, bottom + 12, f"{until:.1f} s", "end")]
     return _svg(parts, bottom + 22, chart.title)
+
+
+def _beside(names: Iterable[str]) -> float:
+    """The room that names take beside what is drawn; a letter is 6.5 wide on average, in whatever font it is."""
+    return min(_WIDTH / 2, 20 + 6.5 * max((len(name) for name in names), default=0))
 
 
 def _pieces(lane: Sequence[tuple[float, float, str]], y: float, left: float, scale: float, place: int) -> list[str]:

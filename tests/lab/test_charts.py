@@ -48,6 +48,14 @@ def test_a_lane_is_filled_while_it_lasts() -> None:
     assert not second.endswith("·")
 
 
+def test_long_names_have_their_room_on_a_page() -> None:
+    name = "a fence without heartbeats, both workers loop: second"
+    for drawn in (Bars("Cost", "ms", {name: 1}).svg(), Spans("Who", {name: ((0, 1, "works"),)}).svg()):
+        texts = ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")
+        (end,) = [float(text.attrib["x"]) for text in texts if text.text == name]
+        assert end >= 6.5 * len(name)
+
+
 @pytest.mark.parametrize("chart", [LINES, BARS, SPANS], ids=lambda chart: type(chart).__name__)
 def test_every_picture_is_a_picture_anywhere(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (10, 40, 200):
