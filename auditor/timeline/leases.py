@@ -107,6 +107,11 @@ class LeaseQueue:
         """Whether something is done with the jobs, so that the table is a queue and no list of other things."""
         return any(True for _ in self.any_of(*_OF_JOBS))
 
+    @cached_property
+    def is_ended(self) -> bool:
+        """Whether the program ends jobs too: where it only claims, what becomes of them is left to others."""
+        return any(step.by_id for step in self.any_of(*_ENDS, StepKind.COUNT))
+
     # Who else may take a job
 
     @cached_property
@@ -183,12 +188,14 @@ class LeaseQueue:
         """Whether a job whose worker dies stays marked as taken for ever: nothing takes back or asks for such."""
         claim = self.claim.step
         marked = bool(set(claim.states) & {"running", "active"}) or bool(claim.token or claim.until)
-        return marked and not self.is_ever_retaken
+        # A claim that is committed with the end of its job goes with the worker.
+        lasts = not any(at.is_held for at in self.every(*_ENDS))
+        return marked and lasts and self.is_ended and not self.is_ever_retaken
 
     @property
     def leaves_exhausted_jobs(self) -> At | None:
         """What takes back jobs while they have attempts left, where nothing buries those that have none."""
-        return None if self.is_ever_buried else self.bounded_by
+        return self.bounded_by if self.is_ended and not self.is_ever_buried else None
 
     def lets_anyone_prolong(self, beat: At) -> bool:
         """Whether a heartbeat asks for no proof that the other statements ask for."""

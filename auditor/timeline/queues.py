@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.findings import Confidence
 from auditor.program.bounds import functions_comparing_attempts
 from auditor.sql.queue import Step, StepKind
-from auditor.sql.words import is_queue
+from auditor.sql.words import is_queue, is_run_at
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Event, JobEnded, Ran, Unguarded
 from auditor.timeline.leases import At, LeaseQueue, queues_of
@@ -107,6 +107,11 @@ class JobRun:
                 if mark.deed is Deed.COUNT:
                     return mark
         return None
+
+
+def _sets_next_attempt(step: Step) -> bool:
+    takes = step.kind is StepKind.CLAIM or (step.counts and not step.by_id)
+    return takes and any(is_run_at(column) for column in step.sets)
 
 
 def _lasts(ending: JobEnded, deed: Deed) -> bool:
@@ -258,6 +263,8 @@ class Queues:
     def retries_at_once(self) -> Iterator[At]:
         """Failed jobs that go back to the queue with nothing to wait for."""
         waiting = {claim.step.table for claim in self.claims_of_jobs()}
+        # Where what takes a job sets the time of its next attempt, a failure need not.
+        waiting -= {told.step.table for told in self._told if _sets_next_attempt(told.step)}
         for told in self._told:
             step = told.step
             back = step.kind is StepKind.REQUEUE and step.by_id and "queued" in step.states and not step.delayed
