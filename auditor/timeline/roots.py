@@ -151,7 +151,11 @@ class Roots:
     # One entry point
 
     def _entry(self, function: FunctionInfo) -> None:
-        entry = entry_of(function, self.walker.objects)
+        try:
+            entry = entry_of(function, self.walker.objects)
+        except (TooMuchError, RecursionError):
+            # The modules that its class comes from are too much to load within what the last entry point has left.
+            entry = Entry.OTHER
         self._guarded(function.dotted, function.place, lambda: self._function(function), entry)
 
     def _script(self, module: ModuleInfo, script: nodes.If) -> list[tuple[str, State]]:
