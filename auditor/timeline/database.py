@@ -473,6 +473,11 @@ class Database:
         begun = connection.autocommit is not Autocommit.ON or connection.blocks > 0
         return begun or driver is None or driver.watches_status
 
+    def refused(self, key: Key, call: Invocation) -> Results:
+        """The driver of a connection raises instead of doing what was asked."""
+        driver = self.driver_of(key, call.state)
+        return self._refused(driver, call) if driver is not None else []
+
     def _refused(self, driver: Driver, call: Invocation) -> Results:
         """The driver raises instead of doing what was asked."""
         error = driver.refuses_with or f"{driver.name}.ProgrammingError"

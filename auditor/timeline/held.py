@@ -187,7 +187,9 @@ class HeldConnections:
         """set_rollback(value)."""
         connection = self.database.state_of(key, call.state)
         value = call.argument(0, "rollback", default=TRUE)
-        if connection.status is Status.OPEN and value == TRUE:
+        if connection.blocks == 0 and connection.status is not Status.UNKNOWN:
+            return self.database.refused(key, call)
+        if connection.in_transaction and value == TRUE:
             connection = replace(change.abort(connection, call.place), doomed=True)
         elif connection.doomed and value == FALSE:
             connection = replace(connection, status=Status.OPEN, doomed=False, aborted_at=None)
@@ -247,6 +249,8 @@ class HeldConnections:
     def attribute(self, key: Key, name: str, state: State) -> Value | None:
         """What such a connection tells of itself."""
         connection = self.database.state_of(key, state)
+        if name == "alias":
+            return Text(self._aliases[key][1])
         if name == "vendor":
             return Text("postgresql")
         if name == "in_atomic_block" and connection.status is not Status.UNKNOWN:

@@ -15,12 +15,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+import django
 import psycopg
 import psycopg2
 import psycopg2.errors
 import psycopg2.extensions
+from django.conf import settings
+from django.db import connections
+from django.db.utils import ConnectionHandler
 from psycopg.pq import TransactionStatus
 
+from tests.drivers.test_django import database_settings
 from tests.reality.faults.prediction import Seen
 
 if TYPE_CHECKING:
@@ -32,7 +37,9 @@ _STATUSES = {
     TransactionStatus.INERROR: "aborted",
 }
 #: What the audit takes to fail only with the connection itself: the end of a transaction, a cleanup.
-_NEVER_FAILS = re.compile(r"\s*(commit|rollback|end|abort|release|reset)\b|.*(''|\bto default\b)", re.IGNORECASE)
+_NEVER_FAILS = re.compile(
+    r"\s*(commit|rollback|end|abort|release|reset|savepoint \Ss\d+_x\d+)\b|.*(''|\bto default\b)", re.IGNORECASE
+)
 
 logging.getLogger("psycopg").setLevel(logging.CRITICAL)
 
@@ -97,6 +104,8 @@ class Run:
         """Run the program against a server."""
         self._thread = threading.current_thread()
         self._task: asyncio.Task[Any] | None = None
+        if "django" in files["worker.py"]:
+            connect_django(dsn)
         outside = ModuleType("outside")
         outside.__dict__.update(flag=self.flag, touch=self.touch)
         helpers, worker = ModuleType("helpers"), ModuleType("__main__")
@@ -172,6 +181,20 @@ class Run:
             if probe is not None:
                 self.note(probe, cursor, None)
             raise
+
+
+def connect_django(dsn: str) -> None:
+    """Give Django new connections to the server, which it opens when they are first used."""
+    if not settings.configured:
+        settings.configure(DATABASES={"default": {}})
+        django.setup()
+    # In the time zone that Django asks for, it has nothing to set up.
+    told = database_settings(dsn, OPTIONS={"options": "-c TimeZone=UTC"}, TIME_ZONE="UTC")
+    made = ConnectionHandler({"default": told, "other": told})
+    for alias in ("default", "other"):
+        with contextlib.suppress(Exception):
+            connections[alias].connection.close()
+        connections[alias] = made[alias]
 
 
 def runs(files: dict[str, str], dsn: str, most: int) -> Iterator[Run]:

@@ -7,7 +7,7 @@ source; what differs between the dialects is filled in where a line says `{await
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Union
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ class Dialect(enum.Enum):
     PSYCOPG = "psycopg"
     PSYCOPG_ASYNC = "psycopg, async"
     PSYCOPG2 = "psycopg2"
+    DJANGO = "django"
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,9 @@ class Program:
 
 def sources(program: Program) -> dict[str, str]:
     """The modules of a program by file name."""
+    if program.dialect is Dialect.DJANGO:
+        # The connections are the process's: there is nothing to pool, and no callback.
+        program = replace(program, module_pool=True, reset=None, configure=None)
     return _Writer(program).files()
 
 
@@ -124,15 +128,25 @@ class _Writer:
         used = [f"from helpers import {', '.join(self.names)}"] if self.names else []
         start = "asyncio.run(main())" if self.waits else "main()"
         worker = [*self.imports(), *used, ""]
-        if self.program.module_pool:
+        if self.program.module_pool and not self.django:
             worker += [f"pool = {pool}", ""]
         worker += ["", *jobs, *main, "", 'if __name__ == "__main__":', f"    {start}"]
         helpers = [*self.imports(), "", "", *self.helpers]
         return {"worker.py": "\n".join(worker) + "\n", "helpers.py": "\n".join(helpers).rstrip() + "\n"}
 
+    @property
+    def django(self) -> bool:
+        return self.program.dialect is Dialect.DJANGO
+
     # Lines and bodies
 
     def fill(self, text: str) -> str:
+        if self.django:
+            text = text.replace("{run}", "conn.cursor().execute").replace("{cursor}", "conn.cursor().execute")
+            text = text.replace("psycopg.", "").replace("{await}", "").replace("{async}", "")
+            if text.startswith("conn.autocommit = "):
+                text = f"conn.set_autocommit({text.removeprefix('conn.autocommit = ')})"
+            return text
         run = "conn.cursor().execute" if self.old else "conn.execute"
         text = text.replace("{run}", "{await}" + run).replace("{cursor}", "{await}conn.cursor().execute")
         if self.waits and text.startswith("conn.autocommit = "):
@@ -172,6 +186,8 @@ class _Writer:
 
     def own(self, options: str, body: Body) -> Compound:
         """Work on a connection of its own."""
+        if self.django:
+            return Compound((("if True:", (Line('conn = connections["other"]'), *body)),))
         if self.old:
             ways: Body = (*((Line("conn.autocommit = True"),) if options else ()), *body)
             return Compound((("with closing(psycopg2.connect(DSN)) as conn:", ways),))
@@ -192,13 +208,17 @@ class _Writer:
     def imports(self) -> list[str]:
         lines = ["import asyncio", "import os"]
         lines += ["from contextlib import asynccontextmanager, closing, contextmanager, suppress", ""]
-        if self.old:
+        if self.django:
+            lines += ["from django.db import DatabaseError, Error, connection, connections, transaction"]
+        elif self.old:
             lines += ["import psycopg2", "from psycopg2.pool import ThreadedConnectionPool"]
         else:
             lines += ["import psycopg", "from psycopg_pool import AsyncConnectionPool, ConnectionPool"]
         return [*lines, "from outside import flag, touch", "", 'DSN = os.environ["DATABASE_URL"]', 'TENANT = "7"']
 
     def pool(self) -> str:
+        if self.django:
+            return ""
         if self.old:
             return "ThreadedConnectionPool(1, 1, DSN)"
         options = "min_size=1, max_size=1, timeout=20, open=False"
@@ -210,6 +230,9 @@ class _Writer:
         return f"{'AsyncConnectionPool' if self.waits else 'ConnectionPool'}(DSN, {options})"
 
     def job(self, job: Job, number: int) -> Iterator[str]:
+        if self.django:
+            yield from self.job_of_django(job, number)
+            return
         yield self.fill(f"{{async}}def job_{number}({'' if self.program.module_pool else 'pool'}):")
         if job.borrow is Borrow.CONNECT:
             yield from self.move(self.own(", autocommit=True" if self.program.autocommit else "", job.body), 1)
@@ -221,6 +244,16 @@ class _Writer:
                 inside = (Compound((("with conn:", job.body),)),)
             yield self.line("conn = {await}pool.getconn()", 1)
             yield from self.move(Compound((("try:", inside), ("finally:", (Line("{await}pool.putconn(conn)"),)))), 1)
+        yield from ("", "")
+
+    def job_of_django(self, job: Job, number: int) -> Iterator[str]:
+        """A job on the connection of the process: under the decorator, in a block, or in autocommit."""
+        if job.borrow is Borrow.CONNECT:
+            yield "@transaction.atomic"
+        yield f"def job_{number}():"
+        yield self.line("conn = connection", 1)
+        block = Compound((("with transaction.atomic():", job.body),))
+        yield from self.body((block,) if job.borrow is Borrow.BLOCK else job.body, 1)
         yield from ("", "")
 
     def main(self, pool: str) -> Iterator[str]:
@@ -237,7 +270,9 @@ class _Writer:
                 calls.append(Compound((("with suppress(Exception):", (call,)),)))
             else:
                 calls.append(call)
-        if self.old:
+        if self.django:
+            yield from self.body(tuple(calls), 1)
+        elif self.old:
             yield from self.move(Compound((("try:", tuple(calls)), ("finally:", (Line("pool.closeall()"),)))), 1)
         else:
             yield from self.move(Compound((("{async}with pool:", tuple(calls)),)), 1)

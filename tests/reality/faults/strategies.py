@@ -72,7 +72,11 @@ _HANDLERS = (
 _BLOCKS = (
     ("{async}with conn.transaction():",) * 4 + ("{async}with conn.transaction(force_rollback=True):",),
     ("with conn:",),
+    ("with transaction.atomic(using=conn.alias):",) * 4
+    + ("with transaction.atomic(conn.alias, savepoint=False):", "with transaction.atomic(conn.alias, durable=True):"),
 )
+#: What only Django's connections know.
+_OF_DJANGO = ("conn.set_rollback(True)", "transaction.set_rollback(True, using=conn.alias)")
 
 
 class Where(NamedTuple):
@@ -87,6 +91,11 @@ class Where(NamedTuple):
     generator: bool = False
     #: The dialect is psycopg2's.
     old: bool = False
+    django: bool = False
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        return _BLOCKS[2 if self.django else self.old]
 
     def deeper(self, **changes: bool) -> Where:
         return self._replace(depth=self.depth - 1, **changes)
@@ -94,9 +103,11 @@ class Where(NamedTuple):
 
 def _lines(where: Where) -> st.SearchStrategy[Move]:
     lines = [*_SETTINGS, *_CLEANUPS, *_QUERIES * 2, *_ENDS * 2, *_SWITCHES, *_RAISES]
-    if where.old:
+    if where.django:
+        lines += [*_OF_DJANGO, *(() if where.block else ("conn.close()",))]
+    if where.old or where.django:
         lines = [line for line in lines if "psycopg.Rollback" not in line]
-    if not where.block:
+    if not where.block and not where.django:
         lines += _TEXTS
     if where.loop:
         lines += ["break", "continue"]
@@ -128,7 +139,7 @@ def _compounds(where: Where) -> st.SearchStrategy[Move]:
         return st.tuples(*of).map(lambda made: Compound(tuple(zip(headers, made, strict=True))))
 
     block = bodies(inner._replace(block=True))
-    transactions = st.sampled_from(_BLOCKS[where.old])
+    transactions = st.sampled_from(where.blocks)
     return st.one_of(
         st.tuples(transactions, block).map(lambda pair: Compound((pair,))),
         st.tuples(transactions, block).map(lambda pair: Compound((pair,))),
@@ -149,7 +160,7 @@ def _compounds(where: Where) -> st.SearchStrategy[Move]:
 
 def _calls(where: Where) -> st.SearchStrategy[Move]:
     alone = where.deeper(loop=False, handler=False)
-    own = Where(where.depth - 1, old=where.old)
+    own = Where(where.depth - 1, old=where.old, django=where.django)
     generators = _generators(alone._replace(generator=True))
     within = bodies(where.deeper(generator=True, loop=False, block=True))
     return st.one_of(
@@ -161,7 +172,7 @@ def _calls(where: Where) -> st.SearchStrategy[Move]:
 
 def _generators(where: Where) -> st.SearchStrategy[Body]:
     """Generators that are used as context managers."""
-    short = bodies(Where(0, block=True, generator=True, old=where.old))
+    short = bodies(Where(0, block=True, generator=True, old=where.old, django=where.django))
     handed = Line("yield conn")
 
     def made(parts: tuple[str, Body, Body]) -> Body:
@@ -173,7 +184,7 @@ def _generators(where: Where) -> st.SearchStrategy[Body]:
         if kind == "swallow":
             return (*before, Compound((("try:", (handed,)), ("except Exception:", after))))
         if kind == "transaction":
-            return (Compound(((_BLOCKS[where.old][0], (*before, handed)),)), *after)
+            return (Compound(((where.blocks[0], (*before, handed)),)), *after)
         return (*before, handed, *after)
 
     kinds = st.sampled_from(["plain", "finally", "finally", "except", "swallow", "transaction", "transaction"])
@@ -200,7 +211,7 @@ def programs(dialect: Dialect, depth: int = 2) -> st.SearchStrategy[Program]:
     jobs = st.builds(
         Job,
         st.sampled_from([Borrow.BLOCK, Borrow.BLOCK, Borrow.GETCONN, Borrow.CONNECT]),
-        bodies(Where(depth, old=dialect is Dialect.PSYCOPG2)),
+        bodies(Where(depth, old=dialect is Dialect.PSYCOPG2, django=dialect is Dialect.DJANGO)),
         st.sampled_from(["", "except", "except", "suppress"]),
     )
     return st.builds(
