@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from auditor.timeline.connection import Deed, Mark, Status, unknown
+from auditor.timeline.connection import Deed, Life, Mark, Status, unknown
 from auditor.timeline.values import UNKNOWN, Key, Raised, Value, either
 
 if TYPE_CHECKING:
@@ -264,6 +264,9 @@ def _joined_connections(one: State, other: State) -> dict[Key, ConnectionState] 
             continue
         if any(known is not None and not known.is_bare for known in (here, there)):
             return None
+        if any(_is_kept_open(known) for known in (here, there)) and None in (here, there):
+            # A connection that others keep is there on every path, also where nothing was done with it.
+            return None
         if there is None or there.status is Status.CLOSED:
             continue
         if here is None or here.status is Status.CLOSED:
@@ -271,8 +274,14 @@ def _joined_connections(one: State, other: State) -> dict[Key, ConnectionState] 
         elif (here.autocommit, here.misled) != (there.autocommit, there.misled):
             return None
         else:
-            joined[key] = replace(here, status=Status.UNKNOWN, savepoints=(), touched=here.touched or there.touched)
+            same = (here.status, here.savepoints, here.blocks) == (there.status, there.savepoints, there.blocks)
+            either_ = replace(here, touched=here.touched or there.touched, wrote=here.wrote or there.wrote)
+            joined[key] = either_ if same else replace(either_, status=Status.UNKNOWN, savepoints=())
     return joined
+
+
+def _is_kept_open(connection: ConnectionState | None) -> bool:
+    return connection is not None and connection.life is Life.KEPT and connection.in_transaction
 
 
 #: Where the value of an expression is put while states are joined.

@@ -160,7 +160,7 @@ def _compounds(where: Where) -> st.SearchStrategy[Move]:
 
 def _calls(where: Where) -> st.SearchStrategy[Move]:
     alone = where.deeper(loop=False, handler=False)
-    own = Where(where.depth - 1, old=where.old, django=where.django)
+    own = Where(0 if where.django else where.depth - 1, old=where.old, django=where.django)
     generators = _generators(alone._replace(generator=True))
     within = bodies(where.deeper(generator=True, loop=False, block=True))
     return st.one_of(
@@ -216,7 +216,8 @@ def programs(dialect: Dialect, depth: int = 2) -> st.SearchStrategy[Program]:
     )
     return st.builds(
         Program,
-        st.lists(jobs, min_size=1, max_size=3).map(tuple),
+        # On the connections of the process every job goes on from all states that the one before may have left.
+        st.lists(jobs, min_size=1, max_size=2 if dialect is Dialect.DJANGO else 3).map(tuple),
         st.just(dialect),
         st.booleans(),
         _resets(),
