@@ -48,7 +48,7 @@ class Series(NamedTuple):
     after: int  #: buffers when the holder has gone, and some more were fetched
 
 
-_WAYS = (
+WAYS = (
     Way(NOBODY, article="flat; 42 buffers after 50,000"),
     Way(READER, article="flat"),
     Way(HOLDERS[0], article="a straight line, 0.7 to 8.3 ms; 654 buffers after 50,000"),
@@ -62,10 +62,10 @@ def run(place: Place) -> Outcome:
     block = place.size(1_000, 10_000)
     blocks = place.size(6, 10)
     found = {}
-    for way in _WAYS:
+    for way in WAYS:
         place.say(way.name)
         found[way] = series(place, way, block, blocks)
-    flat = found[_WAYS[0]].buffers[-1]
+    flat = found[WAYS[0]].buffers[-1]
     rows = [_row(way, seen, flat) for way, seen in found.items()]
     steps = [f"{block * (number + 1) // 1000}k" for number in range(blocks)]
     lines = {way.name: seen.milliseconds for way, seen in found.items()}

@@ -1,4 +1,7 @@
-"""Writes the parts of the README that are generated: `python -m tests.packaging.readme`."""
+"""Writes the parts of the README that are generated: `python -m tests.packaging.readme`.
+
+Its picture is a measurement, and is made anew only when asked for: `python -m tests.packaging.readme picture`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import io
 import os
 import re
 import shlex
+import sys
 from pathlib import Path
 
 from auditor import cli
@@ -15,6 +19,7 @@ from auditor.pages import table
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+PICTURE = ROOT / "docs" / "drift.svg"
 #: A comment names the command whose screen follows.
 SCREEN = re.compile(r"(<!-- screen: (.*?) -->\n)```console\n.*?```\n", re.DOTALL)
 #: Times and versions are those of the machine that runs it: the README has one of each. What a line of a table is
@@ -50,5 +55,21 @@ def fresh(text: str) -> str:
     return RULES.sub(lambda found: f"{found[1]}\n{rules}\n{found[2]}", text)
 
 
+def picture() -> str:
+    """What the experiment `drift` draws of this machine, with colours for the dark and the light."""
+    from auditor.lab.installations import installations
+    from auditor.lab.page import STYLE
+    from auditor.lab.run import experiments, run
+    from auditor.lab.server import own_server
+
+    with own_server(installations()[0], {}) as server:
+        (report,) = run(experiments(["drift"]), server, full=False, seed=1, say=lambda told: None)
+    (chart,) = report.outcome.charts
+    first, rest = chart.svg().split("\n", 1)
+    return f"{first}\n<style>{STYLE}\nsvg {{ background: var(--paper); }}\n</style>\n{rest}\n"
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["picture"]:
+        PICTURE.write_text(picture(), encoding="utf-8")
     README.write_text(fresh(README.read_text(encoding="utf-8")), encoding="utf-8")

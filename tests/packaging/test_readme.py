@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 
 from auditor import cli
 from auditor.config import read_config
+from auditor.lab.drift import WAYS
 from auditor.lab.server import VARIABLE
 from auditor.options import COMMANDS
-from tests.packaging.readme import README, SCREEN, fresh
+from tests.packaging.readme import PICTURE, README, ROOT, SCREEN, fresh
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +27,15 @@ def test_its_screens_and_its_table_are_what_is_printed_now(monkeypatch: pytest.M
         monkeypatch.delenv(name, raising=False)
     assert len(SCREEN.findall(TEXT)) == 3
     assert fresh(TEXT) == TEXT, "python -m tests.packaging.readme writes them anew"
+
+
+def test_its_picture_is_one_of_the_experiment_and_needs_nothing_else() -> None:
+    assert re.findall(r"!\[.*?\]\((.*?)\)", TEXT) == [PICTURE.relative_to(ROOT).as_posix()]
+    picture = ElementTree.parse(PICTURE).getroot()
+    told = {text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")}
+    assert told >= {way.name for way in WAYS}
+    for fetched in ("url(", "@import", "href"):
+        assert fetched not in PICTURE.read_text(encoding="utf-8")
 
 
 def test_the_configuration_is_one_that_is_taken_and_shows_every_key(tmp_path: Path) -> None:
