@@ -9,6 +9,8 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.program.tree import descend
+from auditor.python import nodes
 from auditor.sql.meaning import Kind
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from auditor.findings import Place
     from auditor.program.catalogue import PolicyFact, TableFacts
+    from auditor.program.code import FunctionInfo, ModuleInfo
 
 _NUMBERED = re.compile(r"[vV]?(\d+(?:[-_.]\d+)*)")
 _BACK = re.compile(r"(?:^|[^a-z])(?:down|downgrade|rollback|revert|undo)(?:[^a-z]|$)")
@@ -48,14 +51,45 @@ def current(facts: TableFacts) -> Iterator[PolicyFact]:
             yield fact
 
 
+def taken_back(module: ModuleInfo) -> Iterator[nodes.Span]:
+    """The strings of a Django migration that only run when it is taken back.
+
+    They are given as RunSQL's reverse_sql, or stand in the function that RunPython is given second.
+    """
+    functions = {function.node.name: function.node for function in module.functions()}
+    for value in _reverses(module):
+        below = functions.get(value.id, value) if isinstance(value, nodes.Name) else value
+        yield from (text.span for text in descend(below) if isinstance(text, nodes.Text))
+
+
+def only_takes_back(function: FunctionInfo) -> bool:
+    """Whether a function is what takes a migration of Django back."""
+    given = _reverses(function.module)
+    return any(isinstance(value, nodes.Name) and value.id == function.node.name for value in given)
+
+
+def _reverses(module: ModuleInfo) -> Iterator[nodes.Expression]:
+    """What RunSQL and RunPython are given for the way back."""
+    if b"RunSQL" not in module.data and b"RunPython" not in module.data:
+        return
+    for call in descend(module.facts.module.body):
+        if not isinstance(call, nodes.Call) or not isinstance(call.function, (nodes.Attribute, nodes.Name)):
+            continue
+        name = call.function.name if isinstance(call.function, nodes.Attribute) else call.function.id
+        if name in ("RunSQL", "RunPython"):
+            yield from call.arguments[1:2]
+            yield from (value for keyword, value in call.keywords if keyword in ("reverse_sql", "reverse_code"))
+
+
 def _replaces(later: PolicyFact, fact: PolicyFact) -> bool:
     alters = later.kind is Kind.ALTER_POLICY and later.policy.using is None
     return later.policy.name == fact.policy.name and not alters
 
 
 def _step(place: Place) -> _Step | None:
-    """The migration that a place stands in: `003_name.sql`, or `003_name/up.sql`."""
-    if not place.path.endswith(".sql") or _BACK.search(posixpath.basename(place.path).lower()):
+    """The migration that a place stands in: `003_name.sql`, `003_name/up.sql`, `migrations/0003_name.py` of Django."""
+    django = place.path.endswith(".py") and posixpath.basename(posixpath.dirname(place.path)) == "migrations"
+    if not (place.path.endswith(".sql") or django) or _BACK.search(posixpath.basename(place.path).lower()):
         return None
     folder, name = posixpath.split(place.path)
     for _ in range(2):

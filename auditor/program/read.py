@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.drivers.model import Binding
 from auditor.files import Role, SourceFile, read
+from auditor.program.migrations import taken_back
 from auditor.program.origins import Origin
 from auditor.program.program import Program
 from auditor.program.settings_files import TRIGGERS as SETTINGS
@@ -32,11 +33,20 @@ if TYPE_CHECKING:
 ROUNDS = 6
 #: What every file says that makes connections in autocommit, or switches to it.
 _SWITCH = b"autocommit"
-_DEFINES = (b"create policy", b"row level security", b"function", b"bypassrls", b"create role", b"create table")
+_DEFINES = (
+    b"create policy",
+    b"drop policy",
+    b"row level security",
+    b"function",
+    b"bypassrls",
+    b"create role",
+    b"create table",
+)
 _DEFINITIONS = frozenset(
     {
         Kind.CREATE_POLICY,
         Kind.ALTER_POLICY,
+        Kind.DROP_POLICY,
         Kind.ALTER_TABLE,
         Kind.CREATE_TABLE,
         Kind.CREATE_FUNCTION,
@@ -169,7 +179,10 @@ def _take_definitions(program: Program, module: ModuleInfo) -> None:
     folded = module.data.lower()
     if not any(word in folded for word in _DEFINES):
         return
+    back = frozenset(taken_back(module))
     for part in module.words.texts:
+        if part.span in back:
+            continue
         text, origins = _text_of(part, module)
         if not any(word.decode() in text.lower() for word in _DEFINES):
             continue

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from auditor.findings import Place
+from auditor.program.migrations import only_takes_back
 from auditor.python import nodes
 from auditor.sql.queue import StepKind
 from auditor.timeline.connection import Life, Status
@@ -129,6 +130,8 @@ class Roots:
         return self._has_connection(function) and function in self.program.telling
 
     def _has_connection(self, function: FunctionInfo) -> bool:
+        if only_takes_back(function):
+            return False
         known = function in self.program.sources or self.program.config.default_driver is not None
         return known and function in self.program.relevance
 

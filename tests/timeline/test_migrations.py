@@ -47,3 +47,28 @@ def test_what_takes_a_migration_back_changes_nothing(tmp_path: Path) -> None:
 
 def test_files_without_a_number_tell_no_order(tmp_path: Path) -> None:
     assert places(tmp_path, notes=FIRST, teardown="DROP POLICY own ON notes;\n") == ["TA602 notes.sql"]
+
+
+MIGRATION = """
+from django.db import migrations
+
+
+def back(apps, schema_editor):
+    schema_editor.execute('''{back}''')
+
+
+class Migration(migrations.Migration):
+    operations = [
+        migrations.RunPython(migrations.RunPython.noop, back),
+        migrations.RunSQL('''{forth}''', reverse_sql='''{back}'''),
+    ]
+"""
+
+
+def test_migrations_of_django_are_in_order_and_what_takes_them_back_is_left_out(tmp_path: Path) -> None:
+    drop = "DROP POLICY own ON notes;"
+    first = MIGRATION.format(forth=FIRST, back=drop)
+    files = {"app/migrations/0001_notes.py": first}
+    assert [one.code for one in find(tmp_path / "made", files)] == ["TA602"]
+    files["app/migrations/0002_mend.py"] = MIGRATION.format(forth=drop, back=FIRST)
+    assert [one.code for one in find(tmp_path / "dropped", files)] == []
