@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -22,12 +23,14 @@ from auditor.lab.server import server
 from tests.reality.faults.comparison import DifferenceError, try_programs
 from tests.reality.faults.programs import Dialect
 
+SQLALCHEMY = "sqlalchemy"
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=1000, help="programs of each driver (default: 1000)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--driver", choices=[dialect.value for dialect in Dialect], help="only this one")
+    parser.add_argument("--driver", choices=[*(dialect.value for dialect in Dialect), SQLALCHEMY], help="only this one")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     failed = False
@@ -44,7 +47,24 @@ def main() -> int:
                 print(f"a difference\n{difference}")
             else:
                 print(f"0 differences in {tally}; {time.monotonic() - started:.0f} s")
+        if given.driver in (None, SQLALCHEMY):
+            failed |= not hold_sqlalchemy(running.dsn, given.count, given.seed)
     return int(failed)
+
+
+def hold_sqlalchemy(dsn: str, count: int, seed: int) -> bool:
+    """The same for SQLAlchemy, whose programs run as they are; whether there was no difference."""
+    from tests.reality.sqlalchemy_runs import try_programs as try_sqlalchemy
+
+    print(f"{SQLALCHEMY}, seed {seed}: ", end="", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            tally = try_sqlalchemy(Path(folder), dsn, count, seed)
+        except AssertionError as difference:
+            print(f"a difference\n{difference}")
+            return False
+    print(f"0 differences in {tally}")
+    return True
 
 
 if __name__ == "__main__":

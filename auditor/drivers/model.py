@@ -174,5 +174,7 @@ class Driver:
     client_dbapis: frozenset[str] = frozenset()
     #: What the driver raises where it refuses what it is asked; empty: its ProgrammingError.
     refuses_with: str = ""
+    #: The driver's exception classes that this is one of; it is none of the others.
+    refusals_are: frozenset[str] = frozenset()
     #: The formats of a template string (PEP 750) that is executed; none where the driver takes no templates.
     template_formats: Mapping[str, Filling] = field(default_factory=lambda: MappingProxyType({}))

@@ -51,14 +51,24 @@ class DriverBlocks:
             return [(inside, manager, (manager.how, manager.key, manager.depth))]
         if manager.kind == "borrow":
             return [
-                (after, connection, ("borrow", connection.key, manager.key))
+                (begun, connection, ("borrow", connection.key, manager.key))
                 for after, connection in self.database.pools.acquire(manager.key, state, frame, manager.site)
+                for begun in self._begun(connection.key, after, frame, manager.site)
             ]
         connection = self.database.state_of(manager.key, state)
         if manager.kind == "pipeline":
             piped = state.connect(manager.key, replace(connection, pipeline=True))
             return [(piped, UNKNOWN, ("pipeline", manager.key, 0))]
         return [self._enter_transaction(manager, connection, state, frame)]
+
+    def _begun(self, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
+        """A block that borrows also begins a transaction, where the driver's blocks bar what comes after its end."""
+        driver = self.database.driver_of(key, state)
+        if driver is None or not driver.block_bars:
+            return [state]
+        begun = self.database.sessions.begun(key, Invocation((), (), state, frame, Flow(), span))
+        inside = ((after, self.database.state_of(key, after)) for after in begun)
+        return [after.connect(key, replace(known, blocks=known.blocks + 1)) for after, known in inside]
 
     def _enter_connection(self, manager: Connection, state: State) -> tuple[State, Value, ExitAs]:
         connection = self.database.state_of(manager.key, state)
@@ -125,7 +135,7 @@ class DriverBlocks:
         if how == "borrow":
             connection = self.database.state_of(key, state)
             # Whether a transaction is open may not be known: what a commit keeps is kept in autocommit, too.
-            if connection.in_transaction or connection.status is Status.UNKNOWN:
+            if not connection.barred and (connection.in_transaction or connection.status is Status.UNKNOWN):
                 state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
             return self.database.pools.release(other, key, state, frame, span)
         if how == "connection":

@@ -78,6 +78,9 @@ def _is_a(type_: Value, handler: Value, walker: Walker) -> bool | None:
     if isinstance(type_, External) and isinstance(handler, External):
         if type_.name == handler.name:
             return True
+        for driver in drivers.DRIVERS:
+            if type_.name == driver.refuses_with and handler.name in driver.errors and driver.refusals_are:
+                return handler.name in driver.refusals_are
         one, other = _builtin(type_.name), _builtin(handler.name)
         if one is not None and other is not None:
             return issubclass(one, other)

@@ -233,12 +233,12 @@ class Pools:
         self, info: PoolInfo, key: Key, state: State, place: Place, frame: Frame, span: nodes.Span
     ) -> State:
         connection = state.connections[key]
+        left = connection
         if info.driver.client_dbapis:
-            state = self.walker.database.sessions.renewed(info, key, state, frame, span)
-            connection = state.connections[key]
+            left = self.walker.database.sessions.renewed(info, key, state, frame, span).connections[key]
         if self.outlives(info):
             heir = connection.made
-            event = Handover(place, key, "pool", connection, connection, heir, info.key, frame.symbol, connection.sure)
+            event = Handover(place, key, "pool", connection, left, heir, info.key, frame.symbol, connection.sure)
             state = self.walker.see(event, state)
         waiting = self.walker.keys.of("returned", info.returned_to)
         return state.connect(waiting, replace(connection, released=place))

@@ -251,7 +251,9 @@ class Sessions:
             event = Began(call.place, key, after, True, call.frame.symbol)
             depth = len(connection.savepoints)
             block = Block("begun", key, call.span, how="savepoint", depth=depth)
-            results.append((self.walker.see(event, state.connect(key, after)), block))
+            inside = self.walker.see(event, state.connect(key, after))
+            # Those who listen to a session's begin are told of its savepoints, too.
+            results.extend((told, block) for told in self._told_of_begin(key, call.at(inside)))
         return results
 
     def refused(self, driver: Driver | None, call: Invocation) -> Results:
@@ -269,15 +271,33 @@ class Sessions:
         if connection.autocommit is Autocommit.UNKNOWN:
             unknown = replace(connection, status=Status.UNKNOWN)
             return self._told_of_begin(key, call.at(call.state.connect(key, unknown)))
-        after = change.begin(replace(connection, status=Status.IDLE), call.place)
-        state = call.state.connect(key, after)
-        state = self.walker.see(Began(call.place, key, after, False, call.frame.symbol), state)
-        return self._told_of_begin(key, call.at(state))
+        states: list[State] = []
+        for state in self._checked_out(key, call):
+            connection = self.database.state_of(key, state)
+            after = change.begin(replace(connection, status=Status.IDLE), call.place)
+            state = self.walker.see(Began(call.place, key, after, False, call.frame.symbol), state.connect(key, after))
+            states.extend(self._told_of_begin(key, call.at(state)))
+        return merge(states)
+
+    def _checked_out(self, key: Key, call: Invocation) -> list[State]:
+        """Each transaction of a session takes its connection out of the pool anew."""
+        info = self._info(key)
+        if info is None or key not in call.state.connections or not self.callbacks(info, Callback.CHECKOUT):
+            return [call.state]
+        ways = self.database.pools.run(info, Callback.CHECKOUT, key, call.state, call.frame, call.span)
+        return merge([after for after, raised in ways if not raised]) or [call.state]
+
+    def _info(self, key: Key) -> PoolInfo | None:
+        """The pool of a session."""
+        pool = self._pools.get(key)
+        return self.database.pools.known.get(pool) if pool is not None else None
 
     def begins(self, key: Key, call: Invocation) -> list[State]:
         """The states in which a statement runs: the first of a session's transaction begins it."""
         connection = self.database.state_of(key, call.state)
-        if connection.in_transaction or key not in self._sessions or not self._listening(key, "after_begin"):
+        info = self._info(key)
+        listens = self._listening(key, "after_begin") or (info is not None and self.callbacks(info, Callback.CHECKOUT))
+        if connection.in_transaction or key not in self._sessions or not listens:
             return [call.state]
         return self.begun(key, call)
 
@@ -363,8 +383,7 @@ class Sessions:
         return any(told == callback for _, _, told in self._listeners)
 
     def _listening(self, key: Key, event: str) -> list[Value]:
-        pool = self._pools.get(key)
-        info = self.database.pools.known.get(pool) if pool is not None else None
+        pool, info = self._pools.get(key), self._info(key)
         mine = {key, pool, info.home if info is not None else None}
         return [
             told for target, known, told in self._listeners if known == event and (target is None or target in mine)
