@@ -29,18 +29,27 @@ class Tally(NamedTuple):
         return f"{self.programs} programs, {self.probes} probes, {self.unknown} of them unknown ({share:.1f} %)"
 
 
-def try_programs(
-    folder: Path, dsn: str, count: int, number: int, phases: tuple[Phase, ...] = (Phase.generate, Phase.shrink)
-) -> Tally:
-    """Hold so many programs against a server; raises AssertionError with the smallest that differs."""
+def prepare(dsn: str) -> None:
+    """Make the function that probes call: it tells the tenant in force."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(
             "CREATE OR REPLACE FUNCTION probe(n int) RETURNS text LANGUAGE sql AS"
             " $$ SELECT current_setting('app.tenant', true) $$"
         )
+
+
+def url_of(dsn: str) -> str:
+    """A server's place as SQLAlchemy writes it, without the driver."""
     told = conninfo_to_dict(dsn)
     place = "&".join(f"{name}={told[name]}" for name in ("host", "port") if told.get(name))
-    url = f"{told['user']}@/{told['dbname']}?{place}"
+    return f"{told['user']}@/{told['dbname']}?{place}"
+
+
+def try_programs(
+    folder: Path, dsn: str, count: int, number: int, phases: tuple[Phase, ...] = (Phase.generate, Phase.shrink)
+) -> Tally:
+    """Hold so many programs against a server; raises AssertionError with the smallest that differs."""
+    prepare(dsn)
     counted = [0, 0, 0]
 
     @seed(number)
@@ -62,6 +71,6 @@ def try_programs(
         counted[2] += found.unknown
         assert (found.missed, found.extra) == (set(), set()), f"{found}\n{program.source}"
 
-    with mock.patch.dict(os.environ, {"SQLALCHEMY_URL": url}):
+    with mock.patch.dict(os.environ, {"SQLALCHEMY_URL": url_of(dsn)}):
         hold()
     return Tally(*counted)
