@@ -456,6 +456,9 @@ class Database:
             return self._refused(driver, call)
         if connection.barred:
             return self.sessions.refused(driver, call)
+        unopened = key not in call.state.connections and self.sessions.found(key) is not None
+        if unopened and how == "rollback":
+            return [(self.walker.mapper.forgotten(call.state), NONE)]
         if not self.sends_end(connection):
             return [(call.state, NONE)]
         results: Results = []
