@@ -35,7 +35,7 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             ).see(job.place, "it is marked here, and nothing asks again whether it is still free")
         yield finding.sure(job.sure).mended(MEND)
     for claim in timeline.claims_of_jobs():
-        if claim.step.locked == "wait":
+        if claim.step.locked == "wait" and not claim.step.sweeps:
             yield (
                 RULE.at(
                     claim.place,

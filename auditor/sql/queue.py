@@ -88,7 +88,14 @@ class Step(NamedTuple):
     materialized: bool = False  #: and whether it is a MATERIALIZED CTE
     limited: bool = False  #: a LIMIT on what is taken
     many: bool = False  #: it may take several jobs at once: there is no LIMIT 1
+    free: bool = False  #: its conditions ask for jobs that nobody has
+    asks: tuple[str, ...] = ()  #: the states that its conditions ask for
     states: tuple[str, ...] = ()  #: the states that are set: queued, running, done, failed, dead
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether what looks like a claim looks after jobs that have stalled or failed, and takes none that wait."""
+        return not self.free or (bool(self.asks) and "queued" not in self.asks)
 
     @property
     def times_out(self) -> bool:
@@ -177,6 +184,8 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         materialized=bool(picker and picker.materialized),
         limited=bool(picker and picker.limit),
         many=not names_one(query) and takes_many(picker),
+        free=asks_for_free(conditions),
+        asks=tuple(sorted(asked_states(conditions))),
         states=tuple(sorted(set_states(query))),
     )
 
@@ -301,6 +310,8 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
         materialized=query.materialized,
         limited=query.limit is not None,
         many=takes_many(query),
+        free=asks_for_free(query.conditions),
+        asks=tuple(sorted(asked_states(query.conditions))),
     )
 
 

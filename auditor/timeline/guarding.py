@@ -87,7 +87,13 @@ def _unlocked(job: Job, step: Step, seen: Seen) -> Unguarded | None:
 def _freed(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Unguarded | None:
     """A job is taken, or done, whose row lock a commit has ended."""
     freed = job.freed
-    if freed is None or freed.claim.table != step.table or step.rechecks or step.fence:
+    if (
+        freed is None
+        or (freed.batch and not freed.turned)
+        or freed.claim.table != step.table
+        or step.rechecks
+        or step.fence
+    ):
         return None
     if any(mark.deed is Deed.CLAIM and mark.table == step.table for mark in pending):
         return None

@@ -221,7 +221,8 @@ class Loops:
         """The end of a turn: the job it was about is over, and what it left on its connections is inherited."""
         if after.job.claims and (after.job.claims != before.job.claims or over_jobs):
             after = self.walker.database.job_ends(after, frame.module.place(span), frame.symbol)
-        freed = after.job.freed if over_jobs and after.job.freed is not None and after.job.freed.batch else None
+        freed = after.job.freed if over_jobs and after.job.freed != before.job.freed else None
+        freed = freed._replace(turned=True) if freed is not None and freed.batch else None
         after = after.with_job(replace(before.job, freed=freed or before.job.freed))
         for key, connection in after.connections.items():
             known = before.connections.get(key) or self.walker.database.held.found(key)

@@ -52,11 +52,15 @@ class Trace:
 
 
 class Freed(NamedTuple):
-    """A claim by row locks, the commit that ended them, and whether only some of its rows had been changed by then."""
+    """A claim by row locks, the commit that ended them, and whether only some of its rows had been changed by then.
+
+    That only some were is known once a loop over the rows has turned in which the commit stands: `turned`.
+    """
 
     claim: Mark
     place: Place
     batch: bool
+    turned: bool = False
 
 
 def _freed(marks: tuple[Mark, ...], place: Place) -> Freed | None:
