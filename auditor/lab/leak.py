@@ -25,7 +25,7 @@ def run(place: Place) -> Outcome:
     rows = []
     for driver in DRIVERS:
         if driver.missing:
-            rows.append(Skipped(driver.name, f"{driver.missing} is not installed").row())
+            rows.append(Skipped(driver.name, f"needs {driver.missing}").row())
             continue
         for variant in driver.variants:
             place.say(f"{driver.name}, {variant.value}")

@@ -50,7 +50,7 @@ class Driver(NamedTuple):
         gone = [name for name in self.needs if find_spec(name) is None]
         if self.program and shutil.which(self.program) is None:
             gone.append(self.program)
-        return ", ".join(gone)
+        return " and ".join(gone)
 
 
 class FailedError(Exception):
