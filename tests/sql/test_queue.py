@@ -239,6 +239,36 @@ def test_details(text: str, fields: dict[str, Any]) -> None:
     assert {name: getattr(step, name) for name in fields} == fields
 
 
+LOCKED = {
+    f"{PICK}": "skip",
+    PICK.replace(" SKIP LOCKED", ""): "wait",
+    PICK.replace("SKIP LOCKED", "NOWAIT"): "refuse",
+    f"UPDATE jobs SET status = 'running' WHERE id = ({PICK}) RETURNING id": "skip",
+    "UPDATE jobs SET status = 'running' WHERE id = (SELECT id FROM jobs WHERE status = 'queued' LIMIT 1)": "",
+    "SELECT id FROM jobs WHERE status = 'queued' AND pg_try_advisory_lock(id) LIMIT 1": "",
+}
+
+
+@pytest.mark.parametrize(("text", "how"), LOCKED.items())
+def test_how_what_is_picked_is_locked(text: str, how: str) -> None:
+    (claim,) = [step for step in steps(text) if step.kind is StepKind.CLAIM]
+    assert claim.locked == how
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("SELECT id FROM jobs WHERE status = 'queued' LIMIT 10", ["look"]),
+        ("SELECT id FROM outbox WHERE published_at IS NULL", ["look"]),
+        ("SELECT id FROM jobs WHERE status = 'running' AND locked_until < now()", ["look"]),
+        ("SELECT name FROM people WHERE status = 'pending'", []),
+        ("SELECT id FROM jobs WHERE status = 'done'", []),
+    ],
+)
+def test_a_look_at_jobs_that_locks_none(text: str, kinds: list[str]) -> None:
+    assert [step.kind.value for step in steps(text)] == kinds
+
+
 LOOK_ALIKES = {
     "one row locked by its id": "SELECT * FROM jobs WHERE id = %s FOR UPDATE",
     "one row locked by its id, or not at all": "SELECT * FROM accounts WHERE id = %s FOR UPDATE SKIP LOCKED",
