@@ -130,6 +130,8 @@ class Sources:
 
     def add(self, module: ModuleInfo) -> None:
         """Take in a module that was read."""
+        if drivers.holding(module.name) is not None:
+            return
         local = frozenset(_names_of_drivers(module))
         direct = [
             function
@@ -200,7 +202,9 @@ class Telling:
         return function in self.reach
 
     def add(self, module: ModuleInfo) -> None:
-        """Take in a module; comments and documentation in it do not count."""
+        """Take in a module; comments and documentation in it do not count, nor do a driver's own sources."""
+        if drivers.holding(module.name) is not None:
+            return
         functions = []
         if self._tells(module.words):
             functions = [function for function in module.functions() if self._tells(function.words)]
