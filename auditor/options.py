@@ -31,6 +31,7 @@ commands:
                                         --from PATH takes them from your code, and adds a migration
   tenant-audit reference --check DSN    whether a database carries what they need
   tenant-audit lab [NAME …]             see each fault happen on a real PostgreSQL; `lab list` names them
+  tenant-audit lab prove [RULE …]       run the examples of rules' pages there, and see what they show
   A folder that is named like a command is audited as ./rule.
 
 examples:
@@ -182,7 +183,9 @@ def _for_lab() -> _Parser:
         "before. Exit code 0: all of it holds; 1: something differs; 2: wrong use, or no server.",
     )
     group = parser.add_argument_group("options")
-    group.add_argument("names", nargs="*", metavar="NAME", help="experiments, `all` (the default), or `list`")
+    group.add_argument(
+        "names", nargs="*", metavar="NAME", help="experiments, `all` (the default), or `list`; or `prove` and rules"
+    )
     group.add_argument(
         "--dsn",
         metavar="DSN",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 def run(options: Namespace, look: Look) -> int:
     """Run what is asked for and show it. 0 where all of it holds, 1 where something differs."""
+    if options.names[:1] == ["prove"]:
+        return _prove(options, look)
     from auditor.lab.run import experiments
 
     if options.names == ["list"]:
@@ -28,12 +30,42 @@ def run(options: Namespace, look: Look) -> int:
             print(f"{experiment.name:8}{experiment.title}")
         return 0
     wanted = experiments(options.names)
+    _needs_driver()
+    reports = _run(wanted, options, look)
+    return 0 if all(report.outcome.holds for report in reports) else 1
+
+
+def _needs_driver() -> None:
     try:
         import psycopg_pool  # noqa: F401
     except ImportError as error:
         raise UserError("the laboratory needs PostgreSQL and its driver: pip install 'tenant-audit[lab]'") from error
-    reports = _run(wanted, options, look)
-    return 0 if all(report.outcome.holds for report in reports) else 1
+
+
+def _prove(options: Namespace, look: Look) -> int:
+    """Run the examples of rules' pages."""
+    from auditor.lab.prove import Proven, provable, prove
+    from auditor.lab.run import versions
+    from auditor.lab.server import server
+    from auditor.lab.show import show_proven, show_versions
+
+    rules = provable(options.names[1:])
+    _needs_driver()
+    say, alone = _progress(options), options.json == "-"
+    proven: list[Proven] = []
+    with server(options.dsn) as running:
+        found = versions(running)
+        if not alone:
+            show_versions(found, sys.stdout)
+        for one in prove(rules, running, say):
+            say("")
+            proven.append(one)
+            if not alone:
+                show_proven(one, look, sys.stdout)
+    if options.json is not None:
+        data = {"versions": found, "proofs": [one.as_data() for one in proven]}
+        _write(options.json, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    return 0 if all(one.holds for one in proven) else 1
 
 
 def _run(wanted: Sequence[Experiment], options: Namespace, look: Look) -> list[Report]:

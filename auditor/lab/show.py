@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rich.console import Console
+
+    from auditor.lab.prove import Proven
     from auditor.lab.run import Report
     from auditor.report.look import Look
 
 _MARKS = {True: "=", False: "differs", None: ""}
+
+
+def _console(look: Look, out: TextIO) -> Console:
+    from rich.console import Console
+
+    colours: Literal["standard"] | None = "standard" if look.colour else None
+    return Console(file=out, width=look.width, color_system=colours, force_terminal=look.colour, highlight=False)
 
 
 def show_versions(found: Mapping[str, str], out: TextIO) -> None:
@@ -21,7 +31,6 @@ def show_versions(found: Mapping[str, str], out: TextIO) -> None:
 def show(report: Report, look: Look, out: TextIO) -> None:
     """One experiment: its question, a table, its pictures, and the verdict."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -47,3 +56,27 @@ def show(report: Report, look: Look, out: TextIO) -> None:
         console.print(Text.from_ansi(chart.text(look.width, look.colour)))
     console.print(Text(report.outcome.verdict, style="bold green" if report.outcome.holds else "bold red"))
     console.print(Text(report.experiment.means))
+
+
+def show_proven(proven: Proven, look: Look, out: TextIO) -> None:
+    """One rule: what its bad example shows, and what its good one."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    console = _console(look, out)
+    console.print()
+    console.print(Text.assemble((proven.rule.rule.code, "bold"), "  ", proven.rule.rule.name))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("", f"bad: {proven.proof.bad}", f"good: {proven.proof.good}"):
+        table.add_column(Text(heading), overflow="fold")
+    for what in dict.fromkeys((*proven.bad, *proven.good)):
+        table.add_row(Text(what), Text(_figure(proven.bad.get(what, ""))), Text(_figure(proven.good.get(what, ""))))
+    console.print(table)
+    console.print(Text(proven.verdict, style="bold green" if proven.holds else "bold red"))
+
+
+def _figure(found: object) -> str:
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    return str(found) or "nothing"
