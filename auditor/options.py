@@ -183,9 +183,8 @@ def _for_lab() -> _Parser:
         "before. Exit code 0: all of it holds; 1: something differs; 2: wrong use, or no server.",
     )
     group = parser.add_argument_group("options")
-    group.add_argument(
-        "names", nargs="*", metavar="NAME", help="experiments, `all` (the default), or `list`; or `prove` and rules"
-    )
+    names = "experiments, `all` (the default), or `list`; or `prove` and rules"
+    group.add_argument("names", nargs="*", metavar="NAME", help=names)
     group.add_argument(
         "--dsn",
         metavar="DSN",

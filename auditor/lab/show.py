@@ -34,13 +34,7 @@ def show(report: Report, look: Look, out: TextIO) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(
-        file=out,
-        width=look.width,
-        color_system="standard" if look.colour else None,
-        force_terminal=look.colour,
-        highlight=False,
-    )
+    console = _console(look, out)
     console.print()
     console.print(Text.assemble((report.experiment.name, "bold"), "  ", report.experiment.title))
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
