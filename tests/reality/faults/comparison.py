@@ -53,9 +53,14 @@ class Tally:
         )
 
 
-def try_programs(dialect: Dialect, dsn: str, count: int, most: int = 1000, seed: int | None = None) -> Tally:
-    """Compare so many generated programs; without a seed always the same ones. Raises a DifferenceError, minimised."""
-    tally = Tally()
+def try_programs(
+    dialect: Dialect, dsn: str, count: int, most: int = 1000, seed: int | None = None, tally: Tally | None = None
+) -> Tally:
+    """Compare so many generated programs; without a seed always the same ones. Raises a DifferenceError, minimised.
+
+    Whoever gives a tally still has what was counted when this is ended early.
+    """
+    tally = Tally() if tally is None else tally
 
     @settings(
         max_examples=count,
