@@ -18,7 +18,8 @@ PROOF = Proof(
     bad="UPDATE … IN",
     good="One job, by =",
     scene=scene,
-    schema=JOBS + "INSERT INTO jobs (tenant_id) SELECT 1 FROM generate_series(1, 198)",
+    schema=JOBS
+    + "INSERT INTO jobs (tenant_id) SELECT 1 FROM generate_series(1, 198); CREATE INDEX ON jobs (run_at, id)",
     bad_shows={"jobs taken, of 200": 200},
     good_shows={"jobs taken, of 200": 1},
 )
