@@ -151,7 +151,8 @@ class SimpleWorker:
                 conn.execute(BECOME, (tenant,))
                 handler(conn, payload(**fields))
                 conn.execute("SET LOCAL ROLE NONE")
-                conn.execute(DONE, (job, attempt))
+                if conn.execute(DONE, (job, attempt)).rowcount == 0:
+                    raise RuntimeError("the job's row is gone")
         except Exception as error:
             told = describe(error)
             with self._pool.connection() as conn:

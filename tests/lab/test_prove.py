@@ -41,7 +41,10 @@ def test_only_the_bad_example_shows_the_fault(postgres: OwnServer, database: str
     assert proven.bad != proven.good
 
 
-def test_the_command_shows_both(database: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command_shows_both(
+    monkeypatch: pytest.MonkeyPatch, database: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     assert cli.main(["lab", "prove", "TA102", "--dsn", database, "--json", str(tmp_path / "x.json")]) == 0
     shown = capsys.readouterr().out
     for told in ("TA102  local-without-transaction", "bad: A pool in autocommit", "holds"):
