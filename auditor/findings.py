@@ -5,7 +5,10 @@ from __future__ import annotations
 import enum
 import hashlib
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class _Ordered(enum.Enum):
@@ -105,6 +108,13 @@ class Finding:
         if any(known.place == place and known.message == message for known in self.related):
             return self
         return replace(self, related=(*self.related, Related(place, message)))
+
+    def see_all(self, places: Iterable[Related]) -> Finding:
+        """The same finding with more related places, in their order."""
+        finding = self
+        for place, message in places:
+            finding = finding.see(place, message)
+        return finding
 
     def see_call(self, call: Place, message: str) -> Finding:
         """The same finding with the call that makes it happen, unless that is where it stands."""

@@ -21,12 +21,9 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             f"{call.name} waits for {call.reached.reach.what} while a transaction holds rows: "
             "others wait for those, and no row that dies meanwhile is cleared from any table",
         )
-        if call.reached.held.held_at is not None:
-            finding = finding.see(call.reached.held.held_at, "the transaction holds rows from here on")
-        for place in call.reached.through[:-1]:
-            finding = finding.see(place, "through this call")
-        if call.reached.through:
-            finding = finding.see(call.reached.through[-1], f"here {call.name} is called")
-        yield finding.sure(call.sure).mended(
-            "end the transaction first, or note what is to be done in a table and let another job do it"
+        way = timeline.way_outside(call, begins="the transaction holds rows from here on")
+        yield (
+            finding.see_all(way)
+            .sure(call.sure)
+            .mended("end the transaction first, or note what is to be done in a table and let another job do it")
         )

@@ -26,10 +26,6 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             f"{call.name} waits for {call.reached.reach.what} while a {call.reached.held.isolation} transaction "
             "holds its snapshot: no row that dies meanwhile is cleared from any table",
         )
-        if call.reached.held.held_at is not None:
-            finding = finding.see(call.reached.held.held_at, "the transaction takes its snapshot here")
-        for place in call.reached.through[:-1]:
-            finding = finding.see(place, "through this call")
-        if call.reached.through:
-            finding = finding.see(call.reached.through[-1], f"here {call.name} is called")
-        yield finding.sure(call.sure).mended("end the transaction before the call, or read what is needed at once")
+        way = timeline.way_outside(call, begins="the transaction takes its snapshot here")
+        mend = "end the transaction before the call, or read what is needed at once"
+        yield finding.see_all(way).sure(call.sure).mended(mend)

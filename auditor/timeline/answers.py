@@ -10,6 +10,7 @@ from auditor.findings import Confidence, Place
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind
 from auditor.sql.queue import StepKind
+from auditor.timeline import ways
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
 from auditor.timeline.events import (
     END_OF_BLOCK,
@@ -33,6 +34,7 @@ from auditor.timeline.security import HiddenQueue, JudgedPolicy, Security
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from auditor.findings import Related
     from auditor.program import Program
     from auditor.timeline.leases import At, LeaseQueue
     from auditor.timeline.pools import PoolInfo
@@ -139,6 +141,17 @@ class Timeline:
     def ends_block(self, place: Place) -> bool:
         """Whether what ends a transaction at a place is the end of the block that begins there."""
         return place in self._ends_of_blocks
+
+    # Ways
+
+    def way_of_leak(self, leak: Leak, *, still: str) -> Iterator[Related]:
+        """The places that keep a value on its connection and lead to who meets it, `still` as what."""
+        ends_block = leak.kept_at is not None and self.ends_block(leak.kept_at)
+        return ways.of_leak(leak, ends_block=ends_block, still=still)
+
+    def way_outside(self, call: OutsideCall, *, begins: str) -> Iterator[Related]:
+        """Where the transaction begins to hold something, as `begins` says, and the calls that lead outside."""
+        return ways.of_outside_call(call, begins=begins)
 
     # Settings
 
