@@ -54,6 +54,8 @@ JOBS = """
     INSERT INTO jobs (tenant_id) VALUES (1), (2);
     CREATE TABLE job_runs (job_id bigint, attempt int, worker text, started timestamptz NOT NULL DEFAULT now());
 """
+#: The same with the first of them alone.
+ONE_JOB = JOBS + "DELETE FROM jobs WHERE id > 1"
 SEEN = "SELECT count(*) FROM invoices"
 
 
@@ -117,6 +119,21 @@ class Stage:
                 backends.add(conn.info.backend_pid)
                 conn.execute("SELECT 1")
         return len(backends) == 20
+
+    def times_run(self, worker: ModuleType, meanwhile: Callable[[], object] | None = None) -> int:
+        """How often the job is run when another worker looks for one while it is; `meanwhile` comes before that."""
+        handled = 0
+
+        def handle(*words: object) -> None:
+            nonlocal handled
+            handled += 1
+            if handled == 1:
+                if meanwhile is not None:
+                    meanwhile()
+                worker.run_one(handle)
+
+        worker.run_one(handle)
+        return handled
 
     @contextlib.contextmanager
     def role(self, name: str) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import JOBS, Proof, Stage
+from auditor.lab.stage import ONE_JOB, Proof, Stage
 
 _TOLD = "status that others see while the job is worked on"
 
@@ -25,7 +25,7 @@ PROOF = Proof(
     bad="Claim, work and finish in one block",
     good="Committed before the work",
     scene=scene,
-    schema=JOBS + "DELETE FROM jobs WHERE id > 1",
+    schema=ONE_JOB,
     bad_shows={_TOLD: "queued"},
     good_shows={_TOLD: "running"},
 )

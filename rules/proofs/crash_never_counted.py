@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import Any
 
-from auditor.lab.stage import INVOICES, JOBS, Proof, Stage
+from auditor.lab.stage import INVOICES, ONE_JOB, Proof, Stage
 
 
 def scene(stage: Stage) -> dict[str, Any]:
@@ -32,14 +32,14 @@ def _workers(stage: Stage, table: str, work: Any) -> dict[str, Any]:
     return {"workers that die, of five": died, "attempts": stage.value(f"SELECT attempts FROM {table}")}
 
 
-_ONE = "DELETE FROM jobs WHERE id > 1; CREATE TABLE tasks (LIKE jobs INCLUDING ALL); INSERT INTO tasks DEFAULT VALUES"
+_TASKS = "; CREATE TABLE tasks (LIKE jobs INCLUDING ALL); INSERT INTO tasks DEFAULT VALUES"
 
 PROOF = Proof(
     bad="Counted where the error is caught",
     good="Counted in the claim, and committed before the work",
     scene=scene,
     good_scene=good_scene,
-    schema=INVOICES + JOBS + _ONE,
+    schema=INVOICES + ONE_JOB + _TASKS,
     bad_shows={"workers that die, of five": 5, "attempts": 0},
     good_shows={"workers that die, of five": 3, "attempts": 3},
 )

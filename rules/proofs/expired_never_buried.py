@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import JOBS, Proof, Stage
+from auditor.lab.stage import ONE_JOB, Proof, Stage
 
 
 def scene(stage: Stage) -> dict[str, Any]:
@@ -20,7 +20,7 @@ PROOF = Proof(
     bad="Nothing takes it back",
     good="Taken back, or buried",
     scene=scene,
-    schema=JOBS + "DELETE FROM jobs WHERE id > 1",
+    schema=ONE_JOB,
     bad_shows={"status, long after the lease": "running"},
     good_shows={"status, long after the lease": "queued"},
 )

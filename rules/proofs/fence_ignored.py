@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import JOBS, Proof, Stage
+from auditor.lab.stage import ONE_JOB, Proof, Stage
 
 _TOLD = "writes that are kept of the worker that lost the job"
 
@@ -27,7 +27,7 @@ PROOF = Proof(
     bad="Dropped",
     good="Read, and raised",
     scene=scene,
-    schema=JOBS + "DELETE FROM jobs WHERE id > 1",
+    schema=ONE_JOB,
     bad_shows={_TOLD: 1},
     good_shows={_TOLD: 0},
 )

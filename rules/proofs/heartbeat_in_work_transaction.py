@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import JOBS, Proof, Stage
+from auditor.lab.stage import ONE_JOB, Proof, Stage
 
 _TOLD = "others see the lease prolonged while the work runs"
 _PROLONGED = "SELECT locked_until > clock_timestamp() + interval '30 s' FROM jobs"
@@ -39,7 +39,7 @@ PROOF = Proof(
     good="On a connection of its own",
     scene=scene,
     good_scene=on_its_own,
-    schema=JOBS + "DELETE FROM jobs WHERE id > 1",
+    schema=ONE_JOB,
     bad_shows={_TOLD: False},
     good_shows={_TOLD: True},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import JOBS, Proof, Stage
+from auditor.lab.stage import ONE_JOB, Proof, Stage
 
 _TOLD = "a job that hangs is still kept after 100 minutes"
 
@@ -23,7 +23,7 @@ PROOF = Proof(
     bad="The lease, again and again",
     good="Down to a deadline",
     scene=scene,
-    schema=JOBS + "DELETE FROM jobs WHERE id > 1",
+    schema=ONE_JOB,
     bad_shows={_TOLD: True},
     good_shows={_TOLD: False},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import JOBS, Proof, Stage
+from auditor.lab.stage import ONE_JOB, Proof, Stage
 
 
 def scene(stage: Stage) -> dict[str, Any]:
@@ -23,7 +23,7 @@ PROOF = Proof(
     bad="Back to queued, with an error",
     good="Later, and later still",
     scene=scene,
-    schema=JOBS + "DELETE FROM jobs WHERE id > 1",
+    schema=ONE_JOB,
     bad_shows={"attempts used up at once": 5, "status": "dead"},
     good_shows={"attempts used up at once": 1, "status": "queued"},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import JOBS, Proof, Stage
+from auditor.lab.stage import ONE_JOB, Proof, Stage
 
 
 def scene(stage: Stage) -> dict[str, Any]:
@@ -24,7 +24,7 @@ PROOF = Proof(
     bad="By its id alone",
     good="With the token of the claim",
     scene=scene,
-    schema=JOBS + "DELETE FROM jobs WHERE id > 1",
+    schema=ONE_JOB,
     bad_shows={"status, while another worker has the job": "done"},
     good_shows={"status, while another worker has the job": "running"},
 )
