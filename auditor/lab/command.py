@@ -6,17 +6,23 @@ import json
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from auditor.errors import UserError
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from auditor.lab.experiment import Experiment
+    from auditor.lab.prove import Proven
     from auditor.lab.run import Report
+    from auditor.lab.server import Server
     from auditor.report.look import Look
+
+    Say = Callable[[str], None]
+
+_Found = TypeVar("_Found")
 
 
 def run(options: Namespace, look: Look) -> int:
@@ -29,81 +35,76 @@ def run(options: Namespace, look: Look) -> int:
         for experiment in experiments(["all"]):
             print(f"{experiment.name:8}{experiment.title}")
         return 0
-    wanted = experiments(options.names)
-    _needs_driver()
-    reports = _run(wanted, options, look)
-    return 0 if all(report.outcome.holds for report in reports) else 1
+    return _experiment(experiments(options.names), options, look)
 
 
-def _needs_driver() -> None:
-    try:
-        import psycopg_pool  # noqa: F401
-    except ImportError as error:
-        raise UserError("the laboratory needs PostgreSQL and its driver: pip install 'tenant-audit[lab]'") from error
+def _experiment(wanted: Sequence[Experiment], options: Namespace, look: Look) -> int:
+    """Run experiments."""
+    from auditor.lab.run import run
+    from auditor.lab.show import show
 
+    def work(server: Server, say: Say) -> Iterator[Report]:
+        return run(wanted, server, options.full, options.seed, say)
 
-def _prove(options: Namespace, look: Look) -> int:
-    """Run the examples of rules' pages."""
-    from auditor.lab.prove import Proven, provable, prove
-    from auditor.lab.run import versions
-    from auditor.lab.server import server
-    from auditor.lab.show import show_proven, show_versions
-
-    rules = provable(options.names[1:])
-    _needs_driver()
-    say, alone = _progress(options), options.json == "-"
-    proven: list[Proven] = []
-    with server(options.dsn) as running:
-        found = versions(running)
-        if not alone:
-            show_versions(found, sys.stdout)
-        for one in prove(rules, running, say):
-            say("")
-            proven.append(one)
-            if not alone:
-                show_proven(one, look, sys.stdout)
-    if options.json is not None:
-        data = {"versions": found, "proofs": [one.as_data() for one in proven]}
-        _write(options.json, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-    return 0 if all(one.holds for one in proven) else 1
-
-
-def _run(wanted: Sequence[Experiment], options: Namespace, look: Look) -> list[Report]:
-    # Whoever cancels a pipeline sends this; what was made is taken away as after Ctrl-C.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        return _run_on_server(wanted, options, look)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _run_on_server(wanted: Sequence[Experiment], options: Namespace, look: Look) -> list[Report]:
-    from auditor.lab.run import run, versions
-    from auditor.lab.server import server
-    from auditor.lab.show import show, show_versions
-
-    alone = options.json == "-"
-    reports: list[Report] = []
-    say = _progress(options)
-    say("a server starts")
-    with server(options.dsn) as running:
-        found = versions(running)
-        if not alone:
-            say("")
-            show_versions(found, sys.stdout)
-        for report in run(wanted, running, options.full, options.seed, say):
-            say("")
-            reports.append(report)
-            if not alone:
-                show(report, look, sys.stdout)
-    data = {"versions": found, "experiments": [report.as_data() for report in reports]}
-    if options.json is not None:
-        _write(options.json, json.dumps(data, indent=2) + "\n")
+    found, reports = _on_server(options, work, lambda report: show(report, look, sys.stdout))
+    _write_json(options, {"versions": found, "experiments": [report.as_data() for report in reports]})
     if options.html is not None:
         from auditor.lab.page import page
 
         _write(options.html, page(found, reports))
-    return reports
+    return 0 if all(report.outcome.holds for report in reports) else 1
+
+
+def _prove(options: Namespace, look: Look) -> int:
+    """Run the examples of rules' pages."""
+    from auditor.lab.prove import provable, prove
+    from auditor.lab.show import show_proven
+
+    rules = provable(options.names[1:])
+
+    def work(server: Server, say: Say) -> Iterator[Proven]:
+        return prove(rules, server, say)
+
+    found, proven = _on_server(options, work, lambda one: show_proven(one, look, sys.stdout))
+    _write_json(options, {"versions": found, "proofs": [one.as_data() for one in proven]})
+    return 0 if all(one.holds for one in proven) else 1
+
+
+def _on_server(
+    options: Namespace, work: Callable[[Server, Say], Iterator[_Found]], show: Callable[[_Found], None]
+) -> tuple[dict[str, str], list[_Found]]:
+    """The versions of a server and drivers, and all that comes of the work there, each shown as it comes."""
+    try:
+        import psycopg_pool  # noqa: F401
+    except ImportError as error:
+        raise UserError("the laboratory needs PostgreSQL and its driver: pip install 'tenant-audit[lab]'") from error
+    from auditor.lab.run import versions
+    from auditor.lab.server import server
+    from auditor.lab.show import show_versions
+
+    say, alone, found = _progress(options), options.json == "-", list[_Found]()
+    # Whoever cancels a pipeline sends this; what was made is taken away as after Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        say("a server starts")
+        with server(options.dsn) as running:
+            known = versions(running)
+            if not alone:
+                say("")
+                show_versions(known, sys.stdout)
+            for one in work(running, say):
+                say("")
+                found.append(one)
+                if not alone:
+                    show(one)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return known, found
+
+
+def _write_json(options: Namespace, data: Mapping[str, object]) -> None:
+    if options.json is not None:
+        _write(options.json, json.dumps(data, indent=2) + "\n")
 
 
 def _write(where: str, text: str) -> None:
@@ -116,7 +117,7 @@ def _write(where: str, text: str) -> None:
         raise UserError(f"{where}: cannot be written: {error.strerror}") from error
 
 
-def _progress(options: Namespace) -> Callable[[str], None]:
+def _progress(options: Namespace) -> Say:
     """Tells how far it is, on one line that is written over; nothing where nobody looks on."""
     from auditor.report.look import is_terminal, plain
 
