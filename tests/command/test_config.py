@@ -261,4 +261,4 @@ GLOBS = {
 
 @pytest.mark.parametrize(("pattern", "path", "expected"), GLOBS.values(), ids=GLOBS)
 def test_patterns_of_paths(pattern: str, path: str, expected: bool) -> None:
-    assert matcher([pattern], "/work")(f"/work/{path}") is expected
+    assert matcher([pattern], "/project")(f"/project/{path}") is expected

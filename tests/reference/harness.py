@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import threading
@@ -20,6 +21,7 @@ from auditor.reference.worker import Handlers, Job, Worker, enqueue
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Iterator
+    from types import ModuleType
 
 FOLDER = Path(reference.__file__).parent
 SCHEMA = (FOLDER / "schema.sql").read_text(encoding="utf-8")
@@ -133,6 +135,12 @@ class Queue:
 
     def close(self) -> None:
         self.admin.close()
+
+
+def load_written(name: str) -> ModuleType:
+    """A module of what the command has written; see the fixture `written`."""
+    importlib.invalidate_caches()
+    return importlib.import_module(f"written.{name}")
 
 
 def eventually(what: Callable[[], bool], told: str = "it", patience: float = PATIENCE) -> None:

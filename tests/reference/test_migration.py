@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import re
-import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import pytest
 
 from auditor import cli
 from auditor.sql.script import split_script
-from tests.reference.harness import PATIENCE, eventually
+from tests.reference.harness import PATIENCE, eventually, load_written
 from tests.reference.old_workers import ARTICLE, OLD, RENAMED, WORDS, Old
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Place:
             return [self.worker.enqueue(conn, self.old.tenant, number) for number in numbers]
 
     def enqueue_new(self, *numbers: int) -> list[int]:
-        new = _load("written.worker", self.folder / "written/worker.py")
+        new = load_written("worker")
         jobs = [new.NewJob(self.old.kind, {"number": number}) for number in numbers]
         with psycopg.connect(self.dsn) as conn:
             conn.execute(
@@ -115,7 +114,7 @@ class Place:
 
     @contextlib.contextmanager
     def new_running(self) -> Iterator[None]:
-        new = _load("written.worker", self.folder / "written/worker.py")
+        new = load_written("worker")
         handlers = new.Handlers()
 
         def run(job: Any) -> None:
@@ -136,8 +135,6 @@ class Place:
 
 
 def _load(name: str, path: Path) -> ModuleType:
-    if name.startswith("written."):
-        return importlib.import_module(name)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -147,20 +144,12 @@ def _load(name: str, path: Path) -> ModuleType:
 
 
 @pytest.fixture
-def place(
-    request: pytest.FixtureRequest, tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Place]:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    found = Place(tmp_path, database, getattr(request, "param", ARTICLE))
-    assert (
-        cli.main(["reference", "--from", str(tmp_path / "project"), str(tmp_path / "written"), "--quiet", "--jobs=1"])
-        == 0
-    )
-    importlib.invalidate_caches()
+def place(request: pytest.FixtureRequest, written: Path, database: str) -> Iterator[Place]:
+    folder = written.parent
+    found = Place(folder, database, getattr(request, "param", ARTICLE))
+    assert cli.main(["reference", "--from", str(folder / "project"), str(written), "--quiet", "--jobs=1"]) == 0
     yield found
     found.admin.close()
-    for name in [name for name in sys.modules if name.split(".", 1)[0] == "written"]:
-        del sys.modules[name]
 
 
 each = pytest.mark.parametrize("place", OLD.values(), ids=OLD.keys(), indirect=True)

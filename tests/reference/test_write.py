@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import re
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +12,11 @@ import pytest
 
 from auditor import cli
 from auditor.reference.write import FILES, FOLDER, Names, rename
-from tests.reference.harness import PATIENCE, eventually
+from tests.reference.harness import PATIENCE, eventually, load_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import ModuleType
 
 NAMES = {
     "ours": [],
@@ -31,20 +28,6 @@ NAMES = {
     "confusable": ["--schema=jobs", "--jobs-table=app_jobs", "--tenant-column=app", "--setting=jobs.app"],
 }
 TENANT = {"uuid": "1b4e28ba-2fa1-11d2-883f-0016d3cca427", "text": "ümlaut"}
-
-
-@pytest.fixture
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where to write, as a package that can be imported."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield tmp_path / "written"
-    for name in [name for name in sys.modules if name.split(".", 1)[0] == "written"]:
-        del sys.modules[name]
-
-
-def load(name: str) -> ModuleType:
-    importlib.invalidate_caches()
-    return importlib.import_module(f"written.{name}")
 
 
 @contextlib.contextmanager
@@ -66,7 +49,7 @@ def test_what_is_written_runs(written: Path, database: str, what: str) -> None:
     schema, setting = words.get("schema", "app"), words.get("setting", "app.tenant")
     jobs, role = f'"{schema}"."{words.get("jobs-table", "jobs")}"', f"{schema}_tenant"
     tenant = TENANT.get(words.get("tenant-type", ""), "7")
-    worker, new_job, options = load("worker"), load("jobs").NewJob, load("jobs").Options
+    worker, new_job, options = load_written("worker"), load_written("jobs").NewJob, load_written("jobs").Options
     handlers, ran = worker.Handlers(), []
 
     def run(job: Any) -> None:
