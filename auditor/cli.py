@@ -90,13 +90,12 @@ def check(options: Namespace) -> int:
 def rule(options: Namespace) -> int:
     """Print the rules, or the page of one."""
     from auditor.packs import load_packs, own_pack
-    from auditor.report.look import is_terminal, look_at
+    from auditor.report.look import is_terminal
     from auditor.report.output import write
     from auditor.report.rule_view import show
 
     rules = load_packs([own_pack(), *options.rules])
-    look = look_at(sys.stdout, options.color, os.environ)
-    write(show(rules, options.rule, options.format, look, is_terminal(sys.stdout)), sys.stdout)
+    write(show(rules, options.rule, options.format, _look(options), is_terminal(sys.stdout)), sys.stdout)
     return 0
 
 
@@ -252,8 +251,7 @@ def _publish(findings: Sequence[Finding], summary: Summary, lines: Lines, config
     from auditor.report.look import Look, look_at
     from auditor.report.output import Streams, Wanted, publish
 
-    seen = look_at(sys.stdout, options.color, os.environ)
-    look = seen if options.output is None else Look(colour=options.color == "always")
+    look = _look(options) if options.output is None else Look(colour=options.color == "always")
     streams = Streams(sys.stdout, sys.stderr, look_at(sys.stderr, options.color, os.environ))
     wanted = Wanted(config.format, options.output, options.quiet, options.statistics)
     publish(Report(findings, summary, lines, look), wanted, streams)

@@ -9,26 +9,30 @@ from __future__ import annotations
 
 from auditor.drivers.model import Act, Binding, Driver, Thing
 
-_CONNECTION_METHODS = {
-    "cursor": Act.CURSOR,
-    "chunked_cursor": Act.CURSOR,
+#: Methods of a connection that `transaction` has as functions too, for the connection that `using` names.
+_OF_BOTH = {
     "commit": Act.COMMIT,
     "rollback": Act.ROLLBACK,
-    "close": Act.CLOSE,
     "set_autocommit": Act.SET_AUTOCOMMIT,
     "set_rollback": Act.MARK_ROLLBACK,
     "on_commit": Act.DEFER,
     "savepoint": Act.SAVEPOINT,
     "savepoint_commit": Act.RELEASE_SAVEPOINT,
     "savepoint_rollback": Act.ROLLBACK_SAVEPOINT,
+    "get_autocommit": Act.NOTHING,
+    "get_rollback": Act.NOTHING,
+}
+_CONNECTION_METHODS = {
+    **_OF_BOTH,
+    "cursor": Act.CURSOR,
+    "chunked_cursor": Act.CURSOR,
+    "close": Act.CLOSE,
     "connect": Act.NOTHING,
     "ensure_connection": Act.NOTHING,
     "is_usable": Act.NOTHING,
     "close_if_unusable_or_obsolete": Act.NOTHING,
     "execute_wrapper": Act.NOTHING,
     "schema_editor": Act.NOTHING,
-    "get_autocommit": Act.NOTHING,
-    "get_rollback": Act.NOTHING,
     "clean_savepoints": Act.NOTHING,
     "validate_no_broken_transaction": Act.NOTHING,
     "get_connection_params": Act.NOTHING,
@@ -49,16 +53,7 @@ _CURSOR_METHODS = {
 _FUNCTIONS = {
     "atomic": Act.TRANSACTION,
     "Atomic": Act.TRANSACTION,
-    "commit": Act.COMMIT,
-    "rollback": Act.ROLLBACK,
-    "set_autocommit": Act.SET_AUTOCOMMIT,
-    "set_rollback": Act.MARK_ROLLBACK,
-    "on_commit": Act.DEFER,
-    "savepoint": Act.SAVEPOINT,
-    "savepoint_commit": Act.RELEASE_SAVEPOINT,
-    "savepoint_rollback": Act.ROLLBACK_SAVEPOINT,
-    "get_autocommit": Act.NOTHING,
-    "get_rollback": Act.NOTHING,
+    **_OF_BOTH,
     "get_connection": Act.HELD,
 }
 

@@ -9,13 +9,13 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from auditor.lab.place import COUNT, number
 from auditor.lab.pooler import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 TENANTS = (1, 2, 3)
-COUNT = "SELECT count(*) FROM invoices"
 
 
 class Variant(enum.Enum):
@@ -76,7 +76,7 @@ def _psycopg(dsn: str, variant: Variant) -> tuple[int, ...]:
                 if variant.fails(tenant):
                     raise FailedError
             with pool.connection() as conn:
-                seen.append(_value(conn.execute(COUNT).fetchone()))
+                seen.append(number(conn.execute(COUNT).fetchone()))
     return tuple(seen)
 
 
@@ -97,7 +97,7 @@ def _psycopg_async(dsn: str, variant: Variant) -> tuple[int, ...]:
                         if variant.fails(tenant):
                             raise FailedError
                 async with pool.connection() as conn:
-                    seen.append(_value(await (await conn.execute(COUNT)).fetchone()))
+                    seen.append(number(await (await conn.execute(COUNT)).fetchone()))
         return tuple(seen)
 
     return asyncio.run(jobs())
@@ -119,7 +119,7 @@ def _psycopg2(dsn: str, variant: Variant) -> tuple[int, ...]:
         conn = pool.getconn()
         with conn.cursor() as cursor:
             cursor.execute(COUNT)
-            seen.append(_value(cursor.fetchone()))
+            seen.append(number(cursor.fetchone()))
         pool.putconn(conn)
     pool.closeall()
     return tuple(seen)
@@ -214,7 +214,7 @@ def _django(dsn: str, variant: Variant) -> tuple[int, ...]:
                 raise FailedError
         with conn.cursor() as cursor:
             cursor.execute(COUNT)
-            seen.append(_value(cursor.fetchone()))
+            seen.append(number(cursor.fetchone()))
     conn.close()
     del connections[name]
     return tuple(seen)
@@ -238,13 +238,8 @@ def _pgbouncer(dsn: str, variant: Variant) -> tuple[int, ...]:
                 if variant.fails(tenant):
                     raise FailedError
             with psycopg.connect(pooled, **words) as conn:
-                seen.append(_value(conn.execute(COUNT).fetchone()))
+                seen.append(number(conn.execute(COUNT).fetchone()))
     return tuple(seen)
-
-
-def _value(row: tuple[Any, ...] | None) -> int:
-    assert row is not None
-    return int(row[0])
 
 
 DRIVERS = (

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 #: The ordinary role that workers are: it owns nothing, and row security binds it.
 WORKER = f"{MARKER}_worker"
 
-TENANTS = 100
-#: Of the first three tenants; all have 103,707.
-INVOICES = (20_000, 10_000, 6_666)
+#: What a session sees of the article's 103,707 invoices: 20,000 of the first tenant, 10,000 of the second, and so on.
+COUNT = "SELECT count(*) FROM invoices"
 
 _SCHEMA = f"""
     CREATE SCHEMA {MARKER};
@@ -123,3 +122,9 @@ def _remove(conn: psycopg.Connection[Any]) -> None:
     if conn.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (WORKER,)).fetchone():
         conn.execute(f"DROP OWNED BY {WORKER}")
         conn.execute(f"DROP ROLE {WORKER}")
+
+
+def number(row: tuple[Any, ...] | None) -> int:
+    """The one number of a row."""
+    assert row is not None
+    return int(row[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.lab.experiment import Experiment, Outcome, Row, judged
-from auditor.lab.place import WORKER
+from auditor.lab.place import WORKER, number
 
 if TYPE_CHECKING:
     from typing import Any
@@ -52,9 +52,7 @@ def _row(what: str, article: str, worker: psycopg.Connection[Any], expected: int
 
 
 def _count(worker: psycopg.Connection[Any]) -> int:
-    row = worker.execute("SELECT count(*) FROM jobs").fetchone()
-    assert row is not None
-    return int(row[0])
+    return number(worker.execute("SELECT count(*) FROM jobs").fetchone())
 
 
 def _as_tenant(worker: psycopg.Connection[Any]) -> Row:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditor.lab.chart import Bars
 from auditor.lab.experiment import Experiment, Outcome, Row, judged
+from auditor.lab.place import COUNT, number
 
 if TYPE_CHECKING:
     import psycopg
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 #: Jobs of a way that is not timed: it fails by then, or never does.
 _FEW = 60
-_COUNT = "SELECT count(*) FROM invoices"
 _PARTS = (
     "RESET ALL",
     "CLOSE ALL",
@@ -120,20 +120,20 @@ def series(dsn: str, way: Way, jobs: int) -> Seen:
     connections, times, errors = set(), [], dict[int, str]()
     words = {"prepare_threshold": way.prepare}
     with ConnectionPool(dsn, min_size=1, max_size=1, kwargs=words, reset=way.reset, reconnect_timeout=5) as pool:
-        for number in range(1, jobs + 1):
+        for job in range(1, jobs + 1):
             began = time.perf_counter()
             try:
                 with pool.connection() as conn:
                     connections.add(conn.info.backend_pid)
-                    _job(conn, way, number)
+                    _job(conn, way, job)
             except psycopg.Error as error:
-                errors[number] = error.diag.message_primary or str(error)
+                errors[job] = error.diag.message_primary or str(error)
             times.append(time.perf_counter() - began)
         left = 0
         if not errors:
             with pool.connection() as conn:
                 connections.add(conn.info.backend_pid)
-                left = _value(conn.execute(_COUNT, prepare=False).fetchone())
+                left = number(conn.execute(COUNT, prepare=False).fetchone())
     warm = times[len(times) // 10 :] or [0.0]  # the first tenth is not counted, as plans are made then
     first = next(iter(errors.values()), "")
     return Seen(tuple(errors), first, len(connections), jobs, left, 1000 * statistics.median(warm))
@@ -144,12 +144,7 @@ def _job(conn: psycopg.Connection[Any], way: Way, number: int) -> None:
     scope = "true" if way.local else "false"
     conn.execute(f"SELECT set_config('app.tenant', %s, {scope})".encode(), (str(100 - number % 3),))
     for _ in range(way.statements):
-        conn.execute(_COUNT)
-
-
-def _value(row: tuple[Any, ...] | None) -> int:
-    assert row is not None
-    return int(row[0])
+        conn.execute(COUNT)
 
 
 def _row(way: Way, seen: Seen) -> Row:

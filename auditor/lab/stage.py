@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from auditor.lab.place import WORKER
+from auditor.lab.place import COUNT, WORKER, number
 from auditor.lab.server import MARKER
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ JOBS = """
 """
 #: The same with the first of them alone.
 ONE_JOB = JOBS + "DELETE FROM jobs WHERE id > 1"
-SEEN = "SELECT count(*) FROM invoices"
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ class Stage:
         found = []
         for _ in range(12):  # a pool hands out its connections in turn
             with pool.connection() as conn:
-                found.append(int(conn.execute(SEEN, prepare=False).fetchone()[0]))
+                found.append(number(conn.execute(COUNT, prepare=False).fetchone()))
                 conn.rollback()
         return max(found)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import LATER, SEEN, Proof, Stage
+from auditor.lab.place import COUNT
+from auditor.lab.stage import LATER, Proof, Stage
 
 
 def scene(stage: Stage) -> dict[str, Any]:
@@ -12,7 +13,7 @@ def scene(stage: Stage) -> dict[str, Any]:
     worker.close_month(stage.job(tenant="1", month="2026-01"))
     conn = worker.pool.getconn()
     with conn.cursor() as cursor:
-        cursor.execute(SEEN)
+        cursor.execute(COUNT)
         return {LATER: cursor.fetchone()[0]}
 
 

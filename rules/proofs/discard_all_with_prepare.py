@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import SEEN, Proof, Stage
+from auditor.lab.place import COUNT
+from auditor.lab.stage import Proof, Stage
 
 
 def scene(stage: Stage) -> dict[str, Any]:
@@ -14,7 +15,7 @@ def scene(stage: Stage) -> dict[str, Any]:
 def _jobs(pool: Any) -> None:
     for _ in range(60):  # each connection of the pool prepares for itself
         with pool.connection() as conn:
-            conn.execute(SEEN)
+            conn.execute(COUNT)
 
 
 PROOF = Proof(

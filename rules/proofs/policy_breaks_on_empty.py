@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import SEEN, Proof, Stage
+from auditor.lab.place import COUNT
+from auditor.lab.stage import Proof, Stage
 
 
 def scene(stage: Stage) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def _query(dsn: str) -> None:
     with psycopg.connect(dsn) as conn:
         conn.execute("SELECT set_config('app.tenant', '1', true)")
         conn.commit()
-        conn.execute(SEEN)
+        conn.execute(COUNT)
 
 
 PROOF = Proof(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.lab.stage import SEEN, Proof, Stage
+from auditor.lab.place import COUNT
+from auditor.lab.stage import Proof, Stage
 
 
 def scene(stage: Stage) -> dict[str, Any]:
@@ -12,7 +13,7 @@ def scene(stage: Stage) -> dict[str, Any]:
 
     stage.admin.execute("INSERT INTO invoices SELECT n, 1 + n % 3 FROM generate_series(1, 6) AS n")
     with psycopg.connect(stage.dsn) as conn:
-        row = conn.execute(SEEN).fetchone()
+        row = conn.execute(COUNT).fetchone()
     return {"invoices that a session sees without a tenant": row[0] if row else None}
 
 
