@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import UserError, one_line
-from auditor.reference.columns import ACCEPTED, LONG, accepted
+from auditor.reference.columns import LONG, accepted
 from auditor.reference.write import Names, rename
 
 if TYPE_CHECKING:
@@ -102,18 +102,12 @@ def _missing_columns(conn: Any, names: Names, schema: str) -> Iterator[str]:
         if not there:
             yield f"{theirs}: there is no such table that this login may see"
             continue
+        types = accepted(names.column, names.type) if ours == "jobs" else {}
         for column, kind in _columns_of(schema, ours):
             name, wanted = (names.column, names.type) if column == "tenant_id" else (column, kind)
-            fits = (
-                accepted(wanted)
-                if name == names.column
-                else ACCEPTED.get(name, (wanted,))
-                if ours == "jobs"
-                else (wanted,)
-            )
             if name not in there:
                 yield f"{theirs}.{name}: is missing ({wanted})"
-            elif there[name] not in fits:
+            elif there[name] not in types.get(name, (wanted,)):
                 yield f"{theirs}.{name}: is {there[name]}, and should be {wanted}"
 
 

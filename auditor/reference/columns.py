@@ -26,31 +26,31 @@ ADDED: Mapping[str, str] = {
     "created_at": "timestamptz NOT NULL DEFAULT now()",
     "ended_at": "timestamptz",
 }
-TEXT, COUNT, TIME = ("text", "character varying"), ("integer", "bigint", "smallint"), ("timestamp with time zone",)
-#: By column, as PostgreSQL calls the types; a length is only told of those that a worker writes at any length.
-ACCEPTED: Mapping[str, tuple[str, ...]] = {
+_TEXT, _COUNT, _TIME = ("text", "character varying"), ("integer", "bigint", "smallint"), ("timestamp with time zone",)
+#: As PostgreSQL calls them; a length is only told of those that a worker writes at any length.
+_ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "id": ("bigint", "integer"),
-    "kind": TEXT,
+    "kind": _TEXT,
     "payload": ("jsonb", "json"),
-    "key": TEXT,
-    "priority": COUNT,
-    "status": TEXT,
-    "attempts": COUNT,
-    "max_attempts": COUNT,
+    "key": _TEXT,
+    "priority": _COUNT,
+    "status": _TEXT,
+    "attempts": _COUNT,
+    "max_attempts": _COUNT,
     "fence": ("bigint",),
-    "run_at": TIME,
+    "run_at": _TIME,
     "time_limit": ("interval",),
-    "locked_until": TIME,
-    "deadline": TIME,
-    "worker": TEXT,
-    "last_error": TEXT,
-    "created_at": TIME,
-    "ended_at": TIME,
+    "locked_until": _TIME,
+    "deadline": _TIME,
+    "worker": _TEXT,
+    "last_error": _TEXT,
+    "created_at": _TIME,
+    "ended_at": _TIME,
 }
 #: What a worker writes at any length.
 LONG = ("worker", "last_error")
 
 
-def accepted(tenant_type: str) -> tuple[str, ...]:
-    """The types of a tenant column of that type."""
-    return TEXT if tenant_type == "text" else (tenant_type,)
+def accepted(tenant_column: str, tenant_type: str) -> dict[str, tuple[str, ...]]:
+    """The types that the workers can do with, by column, the tenant's as a team calls it."""
+    return {**_ACCEPTED, tenant_column: _TEXT if tenant_type == "text" else (tenant_type,)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from string import Template
 from typing import TYPE_CHECKING
 
-from auditor.reference.columns import ACCEPTED, ADDED, LONG, accepted
+from auditor.reference.columns import ADDED, LONG, accepted
 from auditor.reference.write import FOLDER, STATES, Names, quote, rename
 from auditor.sql import words
 
@@ -23,6 +23,8 @@ _WRITTEN_ONCE = ("kind", "payload", "created_at", "max_attempts")
 
 @dataclass
 class Plan:
+    """What becomes of each column and word of a team's queue."""
+
     seen: SeenQueue
     names: Names
     pairs: dict[str, str] = field(default_factory=dict)  #: our column, and theirs that stands for it
@@ -142,7 +144,7 @@ def _texts(names: Iterable[str]) -> str:
 
 
 def _typed(plan: Plan) -> Iterator[str]:
-    for name, types in {**ACCEPTED, plan.names.column: accepted(plan.names.type)}.items():
+    for name, types in accepted(plan.names.column, plan.names.type).items():
         if name not in plan.pairs:
             yield f"('{name}', ARRAY[{_texts(types)}])"
 
