@@ -120,6 +120,11 @@ class LeaseQueue:
         return tuple(at for at in self.of(StepKind.REAP) if at.step.watches or at.step.by_worker)
 
     @cached_property
+    def takers(self) -> tuple[At, ...]:
+        """The same, and claims that look for stalled jobs themselves."""
+        return (*self.reapers, *(claim for claim in self.claims if claim.step.watches))
+
+    @cached_property
     def retaken_by(self) -> At | None:
         """What hands a job on whose worker may still be at it."""
         if self.reapers:
@@ -169,7 +174,7 @@ class LeaseQueue:
     @property
     def beats(self) -> Iterator[At]:
         """The same, on each path on which they ran."""
-        return (at for at in self.ran if at.step.kind is StepKind.EXTEND)
+        return self.every(StepKind.EXTEND)
 
     @property
     def unlimited_heartbeat(self) -> At | None:
@@ -180,8 +185,7 @@ class LeaseQueue:
     @cached_property
     def bounded_by(self) -> At | None:
         """What stops taking a job back once it has been tried often enough, by itself."""
-        takers = (*self.reapers, *(claim for claim in self.claims if claim.step.watches))
-        return next((at for at in takers if at.step.bounded), None)
+        return next((at for at in self.takers if at.step.bounded), None)
 
     @property
     def leaves_lost_jobs(self) -> bool:
@@ -206,10 +210,9 @@ class LeaseQueue:
     def unheard_heartbeat(self) -> tuple[At, At] | None:
         """What takes jobs back by another column than the heartbeat renews; and that heartbeat."""
         beats = [at for at in self.heartbeats if at.step.extends]
-        takers = [*self.reapers, *(claim for claim in self.claims if claim.step.watches)]
-        if not beats or any(_renews(beat, taker) for beat in beats for taker in takers):
+        if not beats or any(_renews(beat, taker) for beat in beats for taker in self.takers):
             return None
-        timed = (taker for taker in takers if is_started(taker.step.watches) or is_until(taker.step.watches))
+        timed = (taker for taker in self.takers if is_started(taker.step.watches) or is_until(taker.step.watches))
         taker = next(timed, None)
         return (taker, beats[0]) if taker is not None else None
 
