@@ -57,6 +57,10 @@ _FUNCTIONS = {
     "get_connection": Act.HELD,
 }
 
+_ERRORS = frozenset(
+    {"django.db.Error", "django.db.DatabaseError", "django.db.utils.Error", "django.db.utils.DatabaseError"}
+)
+
 DRIVER = Driver(
     name="django",
     packages=("django.db",),
@@ -87,9 +91,7 @@ DRIVER = Driver(
             *(f"django.db.transaction.{name}" for name in _FUNCTIONS),
         }
     ),
-    errors=frozenset(
-        {"django.db.Error", "django.db.DatabaseError", "django.db.utils.Error", "django.db.utils.DatabaseError"}
-    ),
+    errors=_ERRORS,
     autocommit=True,
     begins_by_itself=True,
     # Its cursors put parameters into the text, unless the option server_side_binding says otherwise.
@@ -100,5 +102,6 @@ DRIVER = Driver(
     reopens=True,
     release_raises=True,
     refuses_with="django.db.transaction.TransactionManagementError",
+    refusals_are=_ERRORS | {"django.db.ProgrammingError", "django.db.utils.ProgrammingError"},
     pool_discards_busy=True,
 )

@@ -172,9 +172,9 @@ class Driver:
     block_bars: bool = False
     #: The drivers under it that bind parameters in the client, by the name in the URL; "" is the default one.
     client_dbapis: frozenset[str] = frozenset()
-    #: What the driver raises where it refuses what it is asked; empty: its ProgrammingError.
+    #: What the driver raises where it refuses what it is asked.
     refuses_with: str = ""
-    #: The driver's exception classes that this is one of; it is none of the others.
+    #: The driver's exception classes that this is one of; it is none of the others in `errors`.
     refusals_are: frozenset[str] = frozenset()
     #: The formats of a template string (PEP 750) that is executed; none where the driver takes no templates.
     template_formats: Mapping[str, Filling] = field(default_factory=lambda: MappingProxyType({}))

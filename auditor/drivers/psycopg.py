@@ -87,6 +87,8 @@ _CONNECTION_METHODS = {
     "wait": Act.NOTHING,
 }
 
+_ERRORS = frozenset({"psycopg.Error", "psycopg.DatabaseError", "psycopg.errors.Error", "psycopg.errors.DatabaseError"})
+
 DRIVER = Driver(
     name="psycopg",
     packages=("psycopg", "psycopg_pool"),
@@ -113,9 +115,7 @@ DRIVER = Driver(
         },
         **{(thing, name): act for thing in (Thing.POOL, Thing.NULL_POOL) for name, act in _POOL_METHODS.items()},
     },
-    errors=frozenset(
-        {"psycopg.Error", "psycopg.DatabaseError", "psycopg.errors.Error", "psycopg.errors.DatabaseError"}
-    ),
+    errors=_ERRORS,
     begins_by_itself=True,
     binding=Binding.SERVER,
     prepares_after=5,
@@ -123,6 +123,8 @@ DRIVER = Driver(
     block_forbids_commit=True,
     block_rollbacks=frozenset({"psycopg.Rollback", "psycopg.transaction.Rollback"}),
     autocommit_switch_raises=True,
+    refuses_with="psycopg.ProgrammingError",
+    refusals_are=_ERRORS | {"psycopg.errors.ProgrammingError"},
     pool_discards_busy=True,
     pool_kwargs="kwargs",
     isolation_names={

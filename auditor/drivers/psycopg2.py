@@ -65,6 +65,8 @@ _POOL_METHODS = {
     "closeall": Act.CLOSE_POOL,
 }
 
+_ERRORS = frozenset({"psycopg2.Error", "psycopg2.DatabaseError", "psycopg2.errors.Error"})
+
 DRIVER = Driver(
     name="psycopg2",
     packages=("psycopg2",),
@@ -82,7 +84,7 @@ DRIVER = Driver(
         **{(Thing.CLIENT_CURSOR, name): act for name, act in _CURSOR_METHODS.items()},
         **{(Thing.POOL, name): act for name, act in _POOL_METHODS.items()},
     },
-    errors=frozenset({"psycopg2.Error", "psycopg2.DatabaseError", "psycopg2.errors.Error"}),
+    errors=_ERRORS,
     helpers={
         "psycopg2.extras.execute_values": Act.EXECUTE_MANY,
         "psycopg2.extras.execute_batch": Act.EXECUTE_MANY,
@@ -95,6 +97,8 @@ DRIVER = Driver(
     # Since 2.9 the block begins a transaction of its own when the connection is in autocommit.
     block_begins=True,
     autocommit_switch_raises=True,
+    refuses_with="psycopg2.ProgrammingError",
+    refusals_are=_ERRORS,
     isolation_switch_rolls_back=True,
     pool_discards_busy=False,
     autocommit_levels=frozenset({"psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT", "0"}),

@@ -483,8 +483,7 @@ class Database:
 
     def _refused(self, driver: Driver, call: Invocation) -> Results:
         """The driver raises instead of doing what was asked."""
-        error = driver.refuses_with or f"{driver.name}.ProgrammingError"
-        raised = self.walker.raised("raise", External(error), call.span, call.frame)
+        raised = self.walker.raised("raise", External(driver.refuses_with), call.span, call.frame)
         call.flow.raises.append((self.walker.failed(call.state, raised), raised))
         return []
 

@@ -79,7 +79,7 @@ def _is_a(type_: Value, handler: Value, walker: Walker) -> bool | None:
         if type_.name == handler.name:
             return True
         for driver in drivers.DRIVERS:
-            if type_.name == driver.refuses_with and handler.name in driver.errors and driver.refusals_are:
+            if type_.name == driver.refuses_with and handler.name in driver.errors | driver.refusals_are:
                 return handler.name in driver.refusals_are
         one, other = _builtin(type_.name), _builtin(handler.name)
         if one is not None and other is not None:

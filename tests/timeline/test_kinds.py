@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from auditor.timeline.events import Ran
 from tests.timeline.world import codes, find, walked
 
 if TYPE_CHECKING:
@@ -267,3 +268,29 @@ def work(conn, tenant):
     conn.execute("SELECT set_config('app.tenant', %s, false)", (tenant,))
 """
     assert walked(tmp_path, {"worker.py": source}).roots == ()
+
+
+def test_what_a_driver_refuses_is_one_of_its_errors(tmp_path: Path) -> None:
+    source = (
+        POOL.replace("from", "import psycopg\nfrom", 1)
+        + """
+
+def work():
+    tenant = "0"
+    with pool.connection() as conn:
+        try:
+            try:
+                with conn.transaction():
+                    conn.commit()
+            except {}:
+                tenant = "1"
+        except Exception:
+            pass
+        conn.execute("SELECT set_config('app.tenant', %s, true)", (tenant,))
+        conn.execute("SELECT count(*) FROM invoices")
+"""
+    )
+    for number, error in enumerate(("psycopg.Error", "psycopg.DatabaseError", "psycopg.errors.ProgrammingError")):
+        timeline = walked(tmp_path / str(number), {"worker.py": source.replace("{}", error)})
+        asked = [ran for ran in timeline.of(Ran) if "count" in ran.text]
+        assert {ran.before.setting("app.tenant").current.value for ran in asked} == {"1"}
