@@ -14,7 +14,7 @@ from auditor.findings import Confidence, Severity
 from auditor.listing import upward
 
 FORMATS = ("text", "concise", "json", "github")
-DRIVERS = ("psycopg", "psycopg2")
+DRIVERS = ("psycopg", "psycopg2", "asyncpg")
 
 _TABLE = "[tool.tenant-audit]"
 

@@ -19,7 +19,7 @@ PARAMETER_TRIGGERS = (
 #: What stands in every file that takes on another role, or another user's session.
 ROLE_TRIGGERS = (rb"set\s+(?:session\s+)?role", rb"set\s+session\s+authorization", rb"set_config")
 #: What stands in every file that makes a pool with callbacks.
-POOL_TRIGGERS = (rb"connectionpool",)
+POOL_TRIGGERS = (rb"connectionpool", rb"create_pool")
 #: What stands in every file that claims jobs from a table.
 CLAIM_TRIGGERS = (
     rb"skip\s+locked",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from auditor.drivers import django, psycopg, psycopg2, sqlalchemy
+from auditor.drivers import asyncpg, django, psycopg, psycopg2, sqlalchemy
 from auditor.drivers.model import Act, Driver, Thing
 
 __all__ = [
@@ -21,7 +21,13 @@ __all__ = [
     "typed_as",
 ]
 
-DRIVERS: tuple[Driver, ...] = (psycopg.DRIVER, psycopg2.DRIVER, django.DRIVER, sqlalchemy.DRIVER)
+DRIVERS: tuple[Driver, ...] = (
+    psycopg.DRIVER,
+    psycopg2.DRIVER,
+    asyncpg.DRIVER,
+    django.DRIVER,
+    sqlalchemy.DRIVER,
+)
 
 
 @cache

@@ -19,6 +19,7 @@ class Thing(enum.Enum):
     NULL_POOL = "pool that keeps nothing"
     CURSOR = "cursor"
     CLIENT_CURSOR = "cursor that binds in the client"
+    STATEMENT = "statement that was prepared by hand"
     CONNECTIONS = "connections by alias"
     ASYNC_POOL = "pool of connections for coroutines"
     SESSION = "session: a connection that is taken out of a pool when it is needed"
@@ -63,7 +64,9 @@ class Act(enum.Enum):
     ALL = enum.auto()  #: gives all of them
     BEGIN = enum.auto()  #: begins a transaction; what it returns ends it, by hand or as a block
     BEGIN_NESTED = enum.auto()  #: the same with a savepoint, in a transaction that is begun where none is
-    EXECUTE_ONE = enum.auto()  #: runs a statement and fetches the first value of it
+    EXECUTE_ONE = enum.auto()  #: runs a statement and fetches the first row or value of it
+    EXECUTE_ALL = enum.auto()  #: runs a statement and fetches all rows of it
+    PREPARE = enum.auto()  #: gives the statement in its first argument, which runs when it is asked for rows
     SAME = enum.auto()  #: gives what it is called on, or another view of it
     OPTIONS = enum.auto()  #: execution_options(isolation_level=…), configure(bind=…)
     RUN = enum.auto()  #: calls its first argument with the thing it is called on
@@ -133,13 +136,23 @@ class Driver:
     #: after a COMMIT in the text of a statement.
     watches_status: bool = True
     binding: Binding = Binding.SERVER
+    #: Parameters stand one by one behind the statement.
+    spreads_parameters: bool = False
     #: Executions of one statement after which it is prepared on the server; None: never by itself.
     prepares_after: int | None = None
+    #: The option of connect() that says another number; its None stands for never.
+    prepare_option: str = "prepare_threshold"
+    #: The option of connect() for the size of the cache of prepared statements, where 0 stands for none.
+    cache_option: str = ""
     after_block: AfterBlock = AfterBlock.CLOSE
     #: `with connection:` begins a transaction even in autocommit, and cannot stand in another one.
     block_begins: bool = False
     #: commit() and rollback() raise inside a transaction() block.
     block_forbids_commit: bool = False
+    #: Whether a block is a savepoint is told by the blocks around it: it is refused in a transaction begun by hand.
+    block_counts: bool = False
+    #: The block of a borrowed connection commits what is open at its end.
+    borrow_commits: bool = True
     #: Exceptions that only roll back the transaction() block they are raised in, which keeps them from going further.
     block_rollbacks: frozenset[str] = frozenset()
     #: Switching autocommit inside a transaction raises; else it is rolled back first.
@@ -148,8 +161,14 @@ class Driver:
     isolation_switch_rolls_back: bool = False
     #: A connection that comes back in a transaction is rolled back; one a callback leaves in one is thrown away.
     pool_discards_busy: bool = True
-    #: The keyword of the pool under which it takes the arguments of connect().
+    #: The pool sets back what the session holds when a connection is released, unless a reset callback does it.
+    pool_resets: bool = False
+    #: The keyword of the pool under which it takes the arguments of connect(); None: it takes them as its own.
     pool_kwargs: str | None = None
+    #: The keywords of the pool for how many connections it keeps at most; the first that is given counts.
+    pool_limits: tuple[str, ...] = ()
+    #: The keywords of the pool for its callbacks.
+    callbacks: Mapping[str, Callback] = field(default_factory=lambda: MappingProxyType({}))
     #: Isolation levels under which no transaction is begun, by the name or number they are written with.
     autocommit_levels: frozenset[str] = frozenset()
     isolation_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

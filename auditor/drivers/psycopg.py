@@ -6,7 +6,7 @@ tests/drivers/test_psycopg.py and test_psycopg_pool.py with psycopg 3.3 and psyc
 
 from __future__ import annotations
 
-from auditor.drivers.model import Act, AfterBlock, Binding, Driver, Filling, Thing
+from auditor.drivers.model import Act, AfterBlock, Binding, Callback, Driver, Filling, Thing
 
 _CONNECTIONS = (
     "psycopg.Connection",
@@ -127,6 +127,8 @@ DRIVER = Driver(
     refusals_are=_ERRORS | {"psycopg.errors.ProgrammingError"},
     pool_discards_busy=True,
     pool_kwargs="kwargs",
+    pool_limits=("max_size", "min_size"),
+    callbacks={"configure": Callback.CONFIGURE, "check": Callback.CHECK, "reset": Callback.RESET},
     isolation_names={
         "psycopg.IsolationLevel.READ_UNCOMMITTED": "read uncommitted",
         "psycopg.IsolationLevel.READ_COMMITTED": "read committed",

@@ -101,6 +101,7 @@ DRIVER = Driver(
     refusals_are=_ERRORS,
     isolation_switch_rolls_back=True,
     pool_discards_busy=False,
+    pool_limits=("maxconn",),
     autocommit_levels=frozenset({"psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT", "0"}),
     isolation_names={
         "psycopg2.extensions.ISOLATION_LEVEL_READ_COMMITTED": "read committed",

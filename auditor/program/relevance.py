@@ -38,6 +38,7 @@ _AMBIGUOUS = _BY_HAND | {
     *("close", "copy", "reset", "stream", "connection", "check_connection", "cancel", "begin", "connect", "remove"),
     *("detach", "invalidate", "all", "first", "one", "columns", "unique", "freeze", "configure", "exec", "tuples"),
     *("dispose", "mappings", "partitions", "scalar", "scalars", "aclose"),
+    *("fetch", "prepare", "terminate", "acquire", "release"),
 }
 _WORDS = (
     frozenset(name for driver in drivers.DRIVERS for (_, name), act in driver.methods.items() if act is not Act.NOTHING)

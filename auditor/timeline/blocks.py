@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from auditor.python import nodes
 from auditor.timeline import failures
-from auditor.timeline.driver_blocks import MISPLACED, REFUSED
+from auditor.timeline.driver_blocks import NOT_ENTERED
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge, merge_raises
 from auditor.timeline.values import (
     NONE,
+    TRUE,
     UNKNOWN,
     Block,
     Connection,
@@ -19,6 +20,7 @@ from auditor.timeline.values import (
     External,
     Instance,
     Items,
+    Key,
     Literal,
     Made,
     Pending,
@@ -126,11 +128,10 @@ class Blocks:
         database = self.walker.database.blocks
         states: list[State] = []
         for entered, given, exit_as in database.enter(manager, state, frame, span):
-            if exit_as[0] in (REFUSED, MISPLACED):
+            if exit_as[0] in NOT_ENTERED:
                 # What stands in it is looked at all the same: it is what is kept from running.
                 body(entered, given, Flow())
-                error = External("builtins.RuntimeError") if exit_as[0] == MISPLACED else None
-                raised = self.walker.raised("sql" if error is None else "raise", error, span, frame)
+                raised = database.why_not(exit_as, state, frame, span)
                 flow.raises.append((self.walker.failed(state, raised), raised))
                 continue
             states.extend(
@@ -147,27 +148,41 @@ class Blocks:
         return merge(states)
 
     def by_hand(self, manager: Block | Connection, name: str, call: Invocation) -> Results:
-        """`manager.__enter__()` and `manager.__exit__(…)`: how it is to be left is kept from the one to the other."""
+        """`manager.__enter__()` and `manager.__exit__(…)`: how it is to be left is kept from the one to the other.
+
+        A driver's transaction may have words of its own for it: start(), commit() and rollback().
+        """
         database = self.walker.database.blocks
         key = self.walker.keys.of("entered", manager)
-        if "enter" in name:
-            return [
-                (after.bind(key, "exit", Items("tuple", (Text(how), Literal(one), Literal(other)))), given)
-                for after, given, (how, one, other) in database.enter(manager, call.state, call.frame, call.span)
-            ]
+        if "enter" in name or name == "start":
+            return self._entered_by_hand(manager, key, call)
         kept = call.state.get(key, "exit")
         if not isinstance(kept, Items):
-            return [(call.state, UNKNOWN)]
+            of_driver = isinstance(manager, Block) and name in ("commit", "rollback")
+            return self.walker.database.refused(manager.key, call) if of_driver else [(call.state, UNKNOWN)]
         how, one, other = (part.value for part in kept.items if isinstance(part, (Text, Literal)))
         exit_as = (str(how), int(one or 0), int(other or 0))
-        given = call.argument(0, default=NONE)
         failed = self.walker.raised("python", None, call.span, call.frame)
+        given = TRUE if name == "rollback" else call.argument(0, default=NONE)
         ways = [None] if given == NONE else [None, failed] if given == UNKNOWN else [failed]
         return [
             (after.unbind(key), NONE)
             for raised in ways
             for after in database.leave(exit_as, call.state, raised, call.frame, call.span, call.flow)
         ]
+
+    def _entered_by_hand(self, manager: Block | Connection, key: Key, call: Invocation) -> Results:
+        database = self.walker.database.blocks
+        results: Results = []
+        for after, given, exit_as in database.enter(manager, call.state, call.frame, call.span):
+            how, one, other = exit_as
+            if how in NOT_ENTERED:
+                raised = database.why_not(exit_as, call.state, call.frame, call.span)
+                call.flow.raises.append((self.walker.failed(call.state, raised), raised))
+            else:
+                kept = Items("tuple", (Text(how), Literal(one), Literal(other)))
+                results.append((after.bind(key, "exit", kept), given))
+        return results
 
     def _around(
         self,

@@ -63,6 +63,8 @@ DEEPEST = 16
 _LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
 #: How a class enters and leaves what its own context manager stands for.
 _BY_HAND = frozenset({"__enter__", "__aenter__", "__exit__", "__aexit__"})
+#: What a transaction of a driver is begun and ended with by hand.
+_OF_TRANSACTION = frozenset({"start", "commit", "rollback"})
 
 
 class Calls:
@@ -354,6 +356,8 @@ class Calls:
         """`await value`: a coroutine runs now; anything else already has."""
         if isinstance(value, Either):
             return [result for option in value.options for result in self.awaited(option, call)]
+        if isinstance(value, Block) and value.kind == "borrow":
+            return list(self.walker.database.pools.acquire(value.key, call.state, call.frame, value.site))
         if isinstance(value, Pending) and not value.manager and not value.function.info.node.is_generator:
             return self.pending(value, call)
         return [(call.state, value)]
@@ -446,6 +450,8 @@ class Calls:
     def _bound(self, callee: Bound, call: Invocation) -> Results:
         receiver = callee.receiver
         if isinstance(receiver, (Block, Connection)) and callee.name in _BY_HAND:
+            return self.walker.blocks.by_hand(receiver, callee.name, call)
+        if isinstance(receiver, Block) and receiver.kind == "transaction" and callee.name in _OF_TRANSACTION:
             return self.walker.blocks.by_hand(receiver, callee.name, call)
         if isinstance(receiver, Block) and receiver.how:
             return self.walker.database.sessions.by_hand(receiver, callee.name, call)

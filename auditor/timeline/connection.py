@@ -297,6 +297,10 @@ def set_setting(state: ConnectionState, name: str, held: Held, local: bool, plac
     return state.with_setting(setting.at_local(held, state.level))
 
 
+#: Settings that RESET ALL leaves alone.
+KEPT_BY_RESET_ALL = frozenset({"role", "session_authorization"})
+
+
 def reset_all(state: ConnectionState, place: Place, keep: frozenset[str] = frozenset()) -> ConnectionState:
     """RESET ALL: every setting but those in `keep` holds nothing, for the session."""
     for setting in state.settings:

@@ -67,6 +67,10 @@ _FOR_COROUTINES = (Thing.ASYNC_SESSION, Thing.ASYNC_CONNECTION)
 _VIEWS = frozenset({"sync_engine", "sync_session", "sync_connection", "pool", "dbapi_connection", "driver_connection"})
 #: What is done to a session without a connection takes none out of the pool.
 _LATE = (Act.ROLLBACK, Act.CLOSE, Act.NOTHING, Act.ACQUIRE, Act.BORROW)
+#: Methods to which nothing but a connection or a cursor gives SQL.
+_GUESSED = frozenset({"execute", "executemany", "fetch", "fetchrow", "fetchval"})
+#: What a pool does on a connection that it takes out for the call alone.
+_ON_POOL = (Act.EXECUTE, Act.EXECUTE_MANY, Act.EXECUTE_ONE, Act.EXECUTE_ALL)
 _SESSION_OPTIONS = ("isolation_level", "readonly", "deferrable", "autocommit")
 
 
@@ -114,6 +118,8 @@ class Database:
             Act.BEGIN: lambda receiver, call: self.sessions.begin(Connection(_key_of(receiver)), call, nested=False),
             Act.BEGIN_NESTED: lambda receiver, call: self.sessions.begin(Connection(_key_of(receiver)), call, True),
             Act.EXECUTE_ONE: self._execute_one,
+            Act.EXECUTE_ALL: self._execute_all,
+            Act.PREPARE: self._prepare,
             Act.SAME: lambda receiver, call: (
                 self.sessions.options(receiver, call) if isinstance(receiver, Connection) else [(call.state, receiver)]
             ),
@@ -165,16 +171,23 @@ class Database:
         defaults = self.walker.program.defaults_of(driver)
         others = OPEN in options
         autocommit = _switch(options.get("autocommit", UNKNOWN if others else Literal(defaults.autocommit)))
-        threshold = options.get("prepare_threshold", UNKNOWN if others else Literal(defaults.prepares_after))
+        threshold = options.get(driver.prepare_option, UNKNOWN if others else Literal(defaults.prepares_after))
         # A threshold that is not known may as well be None: nothing is said of prepared statements then.
         prepares = threshold.value if isinstance(threshold, Literal) else None
+        cache = options.get(driver.cache_option)
+        if cache is not None and not (isinstance(cache, Literal) and cache.value):
+            prepares = None
         client = self._binds_in_client(driver, options.get("cursor_factory"))
         return autocommit, (int(prepares) if prepares is not None else None), client
 
     def options_of_given(self, driver: Driver) -> tuple[Autocommit, int | None, bool]:
         """The same for what is made where we don't see it: in autocommit, perhaps, if the program uses that at all."""
         autocommit, prepares, client = self.connect_options(driver, {})
-        told = (driver.name in self.walker.program.config.drivers) or not self.walker.program.switches_autocommit
+        told = (
+            driver.name in self.walker.program.config.drivers
+            or not self.walker.program.switches_autocommit
+            or not driver.begins_by_itself
+        )
         return autocommit if told else Autocommit.UNKNOWN, prepares, client
 
     @staticmethod
@@ -228,12 +241,12 @@ class Database:
 
         None when it is no such call. What it is guessed to be is of low confidence.
         """
-        if name not in ("execute", "executemany") or not isinstance(receiver, (Unknown, Bound, Made)):
+        if name not in _GUESSED or not isinstance(receiver, (Unknown, Bound, Made)):
             return None
         if not any(isinstance(option, Text) for option in options_of(call.argument(0))):
             return None
         driver = self.walker.program.likely_driver(call.frame.module)
-        if driver is None:
+        if driver is None or ((Thing.CONNECTION, name) not in driver.methods and not name.startswith("execute")):
             return None
         key = self.walker.keys.of("guessed", call.frame.function or call.frame.module)
         self.given(driver, Thing.CONNECTION, key)
@@ -296,6 +309,8 @@ class Database:
     def call(self, receiver: Value, name: str, call: Invocation) -> Results:
         """A method of a connection, cursor or pool."""
         act = self._act_of(receiver, name, call.state)
+        if isinstance(receiver, Pool) and act in _ON_POOL:
+            return self.pools.lend(receiver.key, call, self._acts[act])
         if act is not None and act not in _LATE:
             return [
                 way
@@ -317,6 +332,8 @@ class Database:
         if driver is None:
             return None
         things = (Thing.CONNECTION,) if isinstance(receiver, Connection) else (Thing.CURSOR, Thing.CLIENT_CURSOR)
+        if isinstance(receiver, Cursor) and receiver.prepared is not None:
+            things = (Thing.STATEMENT,)
         return next((act for thing in things if (act := driver.methods.get((thing, name)))), None)
 
     def act(self, act: Act, receiver: Value, call: Invocation) -> Results:
@@ -341,9 +358,8 @@ class Database:
     # Statements
 
     def _execute(self, receiver: Value, call: Invocation) -> Results:
-        query = call.argument(0, "query", "sql", "operation", "statement")
-        parameters = call.argument(1, "params", "vars", "params_seq", "vars_list", "argslist", default=NONE)
         key = _key_of(receiver)
+        query, parameters = self._given_to(receiver, key, call)
         client = isinstance(receiver, Cursor) and receiver.client
         if self.state_of(key, call.state).barred:
             return self.sessions.refused(drivers.by_name(self.state_of(key, call.state).driver), call)
@@ -355,6 +371,16 @@ class Database:
         if isinstance(query, Built):
             result = Cursor(key, query=query)
         return [(after, result) for after in merge(states)]
+
+    def _given_to(self, receiver: Value, key: Key, call: Invocation) -> tuple[Value, Value]:
+        """The statement that is run, and its parameters."""
+        if isinstance(receiver, Cursor) and receiver.prepared is not None:
+            return receiver.prepared, Items("tuple", call.positional)
+        query = call.argument(0, "query", "sql", "operation", "statement")
+        driver = self.driver_of(key, call.state)
+        if driver is not None and driver.spreads_parameters:
+            return query, Items("tuple", call.positional[1:])
+        return query, call.argument(1, "params", "vars", "params_seq", "vars_list", "argslist", default=NONE)
 
     def _executed(self, key: Key, query: Value, parameters: Value, client: bool, call: Invocation) -> list[State]:
         states: list[State] = []
@@ -379,6 +405,14 @@ class Database:
         return [
             way for after, result in self._execute(receiver, call) for way in self._fetch_one(result, call.at(after))
         ]
+
+    def _execute_all(self, receiver: Value, call: Invocation) -> Results:
+        return [
+            way for after, result in self._execute(receiver, call) for way in self._fetch_many(result, call.at(after))
+        ]
+
+    def _prepare(self, receiver: Value, call: Invocation) -> Results:
+        return [(call.state, Cursor(_key_of(receiver), prepared=call.argument(0, "query")))]
 
     def _run(self, receiver: Value, call: Invocation) -> Results:
         """run_sync(function, …): the function is given the thing itself first."""
@@ -578,7 +612,7 @@ class Database:
         assert isinstance(receiver, Pool)
         close = call.argument(2, "close", default=FALSE) == TRUE
         states: list[State] = []
-        for option in options_of(call.argument(0, "conn")):
+        for option in options_of(call.argument(0, "conn", "connection")):
             if isinstance(option, Connection) and option.key in call.state.connections:
                 states.extend(self.pools.release(receiver.key, option.key, call.state, call.frame, call.span, close))
             else:
@@ -591,7 +625,9 @@ class Database:
 
     def _transaction(self, receiver: Value, call: Invocation) -> Results:
         forced = call.argument(1, "force_rollback", default=FALSE) == TRUE
-        return [(call.state, Block("transaction", _key_of(receiver), call.span, forced))]
+        level, driver = call.argument(-1, "isolation", default=NONE), self.driver_of(_key_of(receiver), call.state)
+        named = driver.isolation_names.get(level.value, "") if isinstance(level, Text) and driver is not None else ""
+        return [(call.state, Block("transaction", _key_of(receiver), call.span, forced, isolation=named))]
 
     def _pipeline(self, receiver: Value, call: Invocation) -> Results:
         return [(call.state, Block("pipeline", _key_of(receiver), call.span))]

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 ExitAs = tuple[str, Key, Key]
 #: The block is not entered: the server refuses what it begins with, or the driver a block in a block.
 REFUSED = "refused"
+#: The driver refuses it, with an error of its own.
+FORBIDDEN = "forbidden"
 #: It says that it is the outermost, and isn't: that is no error of the database.
 MISPLACED = "misplaced"
+#: Ways to leave a block that is never entered.
+NOT_ENTERED = (REFUSED, FORBIDDEN, MISPLACED)
 #: It has begun nothing, and takes part in the transaction around it.
 _JOINED = "joined"
 
@@ -90,16 +94,22 @@ class DriverBlocks:
             inside = state.connect(block.key, replace(connection, blocks=connection.blocks + 1))
             return inside, UNKNOWN, (MISPLACED if misplaced else _JOINED if joins else REFUSED, block.key, 0)
         driver = drivers.by_name(connection.driver)
+        counted = driver is not None and driver.block_counts and connection.status is not Status.UNKNOWN
+        if counted and (connection.blocks > 0) != connection.in_transaction:
+            # A savepoint wants the transaction that was ended meanwhile; the outermost block wants to begin its own.
+            inside = state.connect(block.key, replace(connection, blocks=connection.blocks + 1))
+            return inside, UNKNOWN, (REFUSED if connection.blocks else FORBIDDEN, block.key, 0)
         if driver is not None and driver.autocommit and connection.autocommit is Autocommit.OFF:
             # Somebody has taken the transactions on himself: the block is a savepoint, and commits nothing.
             connection = change.begin(connection, place)
+        idle = replace(connection, status=Status.IDLE)
         if connection.status is Status.UNKNOWN and not block.durable:
             # The caller may have begun a transaction: at the end nothing is known of it, as before.
-            kind, after = "unknown", change.begin(replace(connection, status=Status.IDLE), place)
+            kind, after = "unknown", change.begin(idle, place, block.isolation)
         elif connection.in_transaction:
             kind, after = "savepoint", change.savepoint(connection, "")
         else:
-            kind, after = "transaction", change.begin(replace(connection, status=Status.IDLE), place)
+            kind, after = "transaction", change.begin(idle, place, block.isolation)
         after = replace(after, blocks=connection.blocks + 1)
         state = state.connect(block.key, after)
         state = self.walker.see(Began(place, block.key, after, kind == "savepoint", frame.symbol), state)
@@ -117,7 +127,7 @@ class DriverBlocks:
     ) -> list[State]:
         """Leave a driver's block, by an exception or not; what leaving it raises goes to `flow`."""
         how, key, other = exit_as
-        if how in ("nothing", REFUSED, MISPLACED) or (
+        if how in ("nothing", *NOT_ENTERED) or (
             how != "borrow" and self.database.state_of(key, state).status is Status.CLOSED
         ):
             return [state]
@@ -134,8 +144,10 @@ class DriverBlocks:
         end = "commit" if raised is None else "rollback"
         if how == "borrow":
             connection = self.database.state_of(key, state)
+            driver = drivers.by_name(connection.driver)
+            commits = (driver is None or driver.borrow_commits) and not connection.barred
             # Whether a transaction is open may not be known: what a commit keeps is kept in autocommit, too.
-            if not connection.barred and (connection.in_transaction or connection.status is Status.UNKNOWN):
+            if commits and (connection.in_transaction or connection.status is Status.UNKNOWN):
                 state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
             return self.database.pools.release(other, key, state, frame, span)
         if how == "connection":
@@ -154,6 +166,16 @@ class DriverBlocks:
             flow.raises.append((self.walker.failed(state, error), error))
             return []
         return [state]
+
+    def why_not(self, exit_as: ExitAs, state: State, frame: Frame, span: nodes.Span) -> Raised:
+        """What keeps a block from being entered."""
+        how, key, _ = exit_as
+        driver = self.database.driver_of(key, state)
+        if how == MISPLACED:
+            return self.walker.raised("raise", External("builtins.RuntimeError"), span, frame)
+        if how == FORBIDDEN and driver is not None:
+            return self.walker.raised("raise", External(driver.refuses_with), span, frame)
+        return self.walker.raised("sql", None, span, frame)
 
     @staticmethod
     def _release_fails(how: str, before: ConnectionState) -> bool:
@@ -177,7 +199,7 @@ class DriverBlocks:
     def swallows(self, exit_as: ExitAs, state: State, raised: Raised | None) -> bool:
         """Whether an exception that leaves a driver's block goes no further."""
         how, key, _ = exit_as
-        if raised is None or how in ("nothing", REFUSED, MISPLACED, "borrow", "connection", "pipeline"):
+        if raised is None or how in ("nothing", *NOT_ENTERED, "borrow", "connection", "pipeline"):
             return False
         driver = self.database.driver_of(key, state)
         return driver is not None and isinstance(raised.type, External) and raised.type.name in driver.block_rollbacks

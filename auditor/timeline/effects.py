@@ -31,8 +31,6 @@ Outcome = tuple["ConnectionState | None", tuple[SettingSet, ...], "Done"]
 #: SQL functions that call each other are followed so deep.
 DEEPEST = 6
 
-#: Settings that RESET ALL leaves alone.
-_NOT_RESET = frozenset({"role", "session_authorization"})
 
 _DEEDS = {
     StepKind.CLAIM: Deed.CLAIM,
@@ -131,7 +129,7 @@ class Effects:
         told: list[SettingSet] = []
         for changed in statement.settings:
             if changed.change is Change.RESET_ALL:
-                state = change.reset_all(state, locate(changed.span), _NOT_RESET)
+                state = change.reset_all(state, locate(changed.span), change.KEPT_BY_RESET_ALL)
                 told.extend(self._cleared(setting.name, locate(changed.span)) for setting in state.settings)
                 continue
             setting = self._setting(changed, bindings, locate)

@@ -331,7 +331,7 @@ def _applied(decorator: nodes.Expression) -> nodes.Expression:
 
 _MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager")
 #: Libraries that are imported with a star and that the drivers' tables know.
-_STAR_LIBRARIES = frozenset({"psycopg", "psycopg2", "psycopg_pool", "psycopg2.pool", "psycopg2.extensions"})
+_STAR_LIBRARIES = frozenset({"psycopg", "psycopg2", "psycopg_pool", "psycopg2.pool", "psycopg2.extensions", "asyncpg"})
 
 _BUILTINS = frozenset(
     {

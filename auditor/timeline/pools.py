@@ -29,7 +29,10 @@ from auditor.timeline.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from auditor.python import nodes
+    from auditor.timeline.evaluate import Results
     from auditor.timeline.walker import Walker
 
 
@@ -73,20 +76,16 @@ class Pools:
     def make(self, driver: Driver, thing: Thing, call: Invocation) -> Pool:
         """A pool that the code makes, its callbacks being tried on a connection of their own."""
         options = call.options
-        if driver.pool_kwargs is None:
-            # psycopg2: (minconn, maxconn, and what connect() takes); it knows no callbacks.
-            settings = self.walker.database.connect_options(driver, options)
-            callbacks: tuple[tuple[Callback, Value], ...] = ()
-            single = call.argument(1, "maxconn") == Literal(1)
-        else:
-            given = options.get(driver.pool_kwargs)
-            settings = self.walker.database.connect_options(driver, _options(given, call.is_open))
-            callbacks = tuple(
-                (which, options[which.value])
-                for which in Callback
-                if options.get(which.value, NONE) not in (NONE, UNKNOWN)
-            )
-            single = options.get("max_size", options.get("min_size")) == Literal(1)
+        given = options if driver.pool_kwargs is None else _options(options.get(driver.pool_kwargs), call.is_open)
+        settings = self.walker.database.connect_options(driver, given)
+        callbacks = tuple(
+            (which, options[name])
+            for name, which in driver.callbacks.items()
+            if options.get(name, NONE) not in (NONE, UNKNOWN)
+        )
+        # The limit may stand as the second argument, too.
+        limit = next((options[name] for name in driver.pool_limits if name in options), call.argument(1))
+        single = limit == Literal(1)
         key = self.walker.keys.of("pool", call.place, settings, callbacks, single)
         if key not in self.known:
             null = thing is Thing.NULL_POOL
@@ -210,6 +209,8 @@ class Pools:
             state = self.walker.database.end(key, state, "rollback", "the pool", place, frame)
         if info.null or close or before.status is Status.CLOSED:
             return [state.disconnect(key)]
+        if info.driver.pool_resets and info.callback(Callback.RESET) is None:
+            state = state.connect(key, change.reset_all(state.connections[key], place, change.KEPT_BY_RESET_ALL))
         states: list[State] = []
         for after, raised in self.run(info, Callback.RESET, key, state, frame, span):
             connection = after.connections[key]
@@ -246,6 +247,19 @@ class Pools:
     def outlives(self, info: PoolInfo) -> bool:
         """Whether others than the entry point that is walked borrow from the pool."""
         return info.root != self.walker.root or info.key in self.shared or info.home in self.shared
+
+    def lend(self, pool: Key, call: Invocation, use: Callable[[Connection, Invocation], Results]) -> Results:
+        """A statement that the pool itself is given: it takes out a connection for it, and takes it back."""
+        results: Results = []
+        for taken, connection in self.acquire(pool, call.state, call.frame, call.span):
+            inner = call.at(taken)._replace(flow=Flow())
+            for after, value in use(connection, inner):
+                back = self.release(pool, connection.key, after, call.frame, call.span)
+                results.extend((released, value) for released in back)
+            for failed, raised in inner.flow.raises:
+                back = self.release(pool, connection.key, failed, call.frame, call.span)
+                call.flow.raises.extend((released, raised) for released in back)
+        return results
 
     # Callbacks
 

@@ -284,6 +284,7 @@ class Cursor:
     client: bool = False  #: binds its parameters in the client whatever the driver does
     claimed: bool = False  #: its last statement was a claim: what it fetches is a job, or None
     query: Built | None = None  #: what it fetches are objects of this query
+    prepared: Value | None = None  #: the statement that runs whenever it is asked for rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +299,8 @@ class Block:
     savepoint: bool = True
     #: It must be the outermost.
     durable: bool = False
+    #: The isolation level that it asks for.
+    isolation: str = ""
     #: Of one that has begun before it is entered: what it has begun, and how many savepoints there were.
     how: str = ""
     depth: int = 0

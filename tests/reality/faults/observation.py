@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+import asyncpg
 import django
 import psycopg
 import psycopg2
@@ -38,7 +39,10 @@ _STATUSES = {
 }
 #: What the audit takes to fail only with the connection itself: the end of a transaction, a cleanup.
 _NEVER_FAILS = re.compile(
-    r"\s*(commit|rollback|end|abort|release|reset|savepoint \Ss\d+_x\d+)\b|.*(''|\bto default\b)", re.IGNORECASE
+    r"\s*(commit|rollback|end|abort|release|reset|savepoint \Ss\d+_x\d+|savepoint __asyncpg\w+)\b|.*(''|\bto default\b)"
+    # What asyncpg sends by itself ends with a semicolon.
+    r"|begin[^;]*;$|select pg_advisory_unlock_all\(\);",
+    re.IGNORECASE,
 )
 
 logging.getLogger("psycopg").setLevel(logging.CRITICAL)
@@ -59,6 +63,8 @@ class Run:
     steps: int = 0
     asked: int = 0
     ended_by: BaseException | None = None
+    #: asyncpg's pool runs its callbacks in the task that acquires or releases.
+    callbacks: int = 0
 
     def flag(self) -> bool:
         """An answer of outside code."""
@@ -87,7 +93,7 @@ class Run:
 
     def _in_callback(self) -> bool:
         """A pool runs its callbacks in threads and tasks of its own."""
-        if threading.current_thread() is not self._thread:
+        if threading.current_thread() is not self._thread or self.callbacks:
             return True
         try:
             return asyncio.current_task() is not self._task
@@ -169,7 +175,48 @@ class Run:
             mock.patch.object(psycopg.AsyncCursor, "execute", execute_async),
             mock.patch.object(psycopg2, "connect", functools.partial(connect, cursor_factory=Cursor)),
             mock.patch.object(asyncio, "run", run),
+            self._watched_asyncpg(),
         ):
+            yield
+
+    @contextlib.contextmanager
+    def _watched_asyncpg(self) -> Iterator[None]:
+        ask, make = asyncpg.Connection.fetchval, asyncpg.create_pool
+
+        def watched(plain: Any) -> Any:
+            async def run(conn: Any, query: str, *args: Any, **options: Any) -> Any:
+                text, probe = self.meant(query)
+                if probe is None:
+                    return await plain(conn, text, *(args if text == query else ()), **options)
+                try:
+                    held = await ask(conn, text)
+                except asyncpg.InFailedSQLTransactionError:
+                    self.seen.append((probe, Seen("aborted", None)))
+                    raise
+                self.seen.append((probe, Seen("open" if conn.is_in_transaction() else "idle", held or "")))
+                return held
+
+            return run
+
+        def told(callback: Any) -> Any:
+            async def called(conn: Any) -> None:
+                self.callbacks += 1
+                try:
+                    await callback(conn)
+                finally:
+                    self.callbacks -= 1
+
+            return called
+
+        def create_pool(*args: Any, **options: Any) -> Any:
+            callbacks = {name: told(options[name]) for name in ("init", "setup", "reset") if name in options}
+            return make(*args, **{**options, **callbacks})
+
+        with contextlib.ExitStack() as patched:
+            for name in ("execute", "fetch", "fetchrow", "fetchval"):
+                run = watched(getattr(asyncpg.Connection, name))
+                patched.enter_context(mock.patch.object(asyncpg.Connection, name, run))
+            patched.enter_context(mock.patch.object(asyncpg, "create_pool", create_pool))
             yield
 
     @contextlib.contextmanager

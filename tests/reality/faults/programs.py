@@ -1,6 +1,6 @@
 """Small worker programs as trees, and the Python that each of them stands for.
 
-A program is written for a dialect: psycopg 3, its async twin, or psycopg2. Every statement is a line of ordinary
+A program is written for a dialect: psycopg 3, its async twin, psycopg2, Django or asyncpg. Every statement is a line of ordinary
 source; what differs between the dialects is filled in where a line says `{await}`, `{async}` or `{run}`.
 """
 
@@ -19,6 +19,7 @@ class Dialect(enum.Enum):
     PSYCOPG_ASYNC = "psycopg, async"
     PSYCOPG2 = "psycopg2"
     DJANGO = "django"
+    ASYNCPG = "asyncpg"
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,9 @@ def sources(program: Program) -> dict[str, str]:
     if program.dialect is Dialect.DJANGO:
         # The connections are the process's: there is nothing to pool, and no callback.
         program = replace(program, module_pool=True, reset=None, configure=None)
+    if program.dialect is Dialect.ASYNCPG:
+        # Its pool belongs to the event loop that runs when it is made.
+        program = replace(program, module_pool=False)
     return _Writer(program).files()
 
 
@@ -115,7 +119,7 @@ class _Writer:
 
     @property
     def waits(self) -> bool:
-        return self.program.dialect is Dialect.PSYCOPG_ASYNC
+        return self.program.dialect in (Dialect.PSYCOPG_ASYNC, Dialect.ASYNCPG)
 
     @property
     def old(self) -> bool:
@@ -135,6 +139,10 @@ class _Writer:
         return {"worker.py": "\n".join(worker) + "\n", "helpers.py": "\n".join(helpers).rstrip() + "\n"}
 
     @property
+    def asyncpg(self) -> bool:
+        return self.program.dialect is Dialect.ASYNCPG
+
+    @property
     def django(self) -> bool:
         return self.program.dialect is Dialect.DJANGO
 
@@ -147,6 +155,9 @@ class _Writer:
             if text.startswith("conn.autocommit = "):
                 text = f"conn.set_autocommit({text.removeprefix('conn.autocommit = ')})"
             return text
+        if self.asyncpg:
+            text = text.replace("psycopg.Error", "asyncpg.PostgresError")
+            text = text.replace("psycopg.DatabaseError", "asyncpg.InterfaceError")
         run = "conn.cursor().execute" if self.old else "conn.execute"
         text = text.replace("{run}", "{await}" + run).replace("{cursor}", "{await}conn.cursor().execute")
         if self.waits and text.startswith("conn.autocommit = "):
@@ -191,6 +202,10 @@ class _Writer:
         if self.old:
             ways: Body = (*((Line("conn.autocommit = True"),) if options else ()), *body)
             return Compound((("with closing(psycopg2.connect(DSN)) as conn:", ways),))
+        if self.asyncpg:
+            opened = Line("conn = await asyncpg.connect(DSN)")
+            ended = Compound((("try:", body), ("finally:", (Line("await conn.close()"),))))
+            return Compound((("if True:", (opened, ended)),))
         made = "await psycopg.AsyncConnection.connect" if self.waits else "psycopg.connect"
         return Compound(((f"{{async}}with {made}(DSN{options}) as conn:", body),))
 
@@ -210,6 +225,8 @@ class _Writer:
         lines += ["from contextlib import asynccontextmanager, closing, contextmanager, suppress", ""]
         if self.django:
             lines += ["from django.db import DatabaseError, Error, connection, connections, transaction"]
+        elif self.asyncpg:
+            lines += ["import asyncpg"]
         elif self.old:
             lines += ["import psycopg2", "from psycopg2.pool import ThreadedConnectionPool"]
         else:
@@ -221,29 +238,35 @@ class _Writer:
             return ""
         if self.old:
             return "ThreadedConnectionPool(1, 1, DSN)"
-        options = "min_size=1, max_size=1, timeout=20, open=False"
-        if self.program.autocommit:
+        options = "min_size=1, max_size=1" if self.asyncpg else "min_size=1, max_size=1, timeout=20, open=False"
+        if self.program.autocommit and not self.asyncpg:
             options += ', kwargs={"autocommit": True}'
-        for name, body in (("reset", self.program.reset), ("configure", self.program.configure)):
+        configure = "init" if self.asyncpg else "configure"
+        for name, body in (("reset", self.program.reset), (configure, self.program.configure)):
             if body is not None:
                 options += f", {name}={self.function(name, 'conn', body)}"
+        if self.asyncpg:
+            return f"asyncpg.create_pool(DSN, {options})"
         return f"{'AsyncConnectionPool' if self.waits else 'ConnectionPool'}(DSN, {options})"
 
     def job(self, job: Job, number: int) -> Iterator[str]:
         if self.django:
             yield from self.job_of_django(job, number)
             return
+        borrow = "acquire" if self.asyncpg else "connection"
         yield self.fill(f"{{async}}def job_{number}({'' if self.program.module_pool else 'pool'}):")
         if job.borrow is Borrow.CONNECT:
             yield from self.move(self.own(", autocommit=True" if self.program.autocommit else "", job.body), 1)
         elif job.borrow is Borrow.BLOCK and not self.old:
-            yield from self.move(Compound((("{async}with pool.connection() as conn:", job.body),)), 1)
+            yield from self.move(Compound(((f"{{async}}with pool.{borrow}() as conn:", job.body),)), 1)
         else:
             inside: Body = job.body
             if job.borrow is Borrow.BLOCK:
                 inside = (Compound((("with conn:", job.body),)),)
-            yield self.line("conn = {await}pool.getconn()", 1)
-            yield from self.move(Compound((("try:", inside), ("finally:", (Line("{await}pool.putconn(conn)"),)))), 1)
+            take, give = ("acquire", "release") if self.asyncpg else ("getconn", "putconn")
+            yield self.line(f"conn = {{await}}pool.{take}()", 1)
+            back = (Line(f"{{await}}pool.{give}(conn)"),)
+            yield from self.move(Compound((("try:", inside), ("finally:", back))), 1)
         yield from ("", "")
 
     def job_of_django(self, job: Job, number: int) -> Iterator[str]:

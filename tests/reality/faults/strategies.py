@@ -33,6 +33,19 @@ _SETTINGS = (
     "{run}(\"SET SESSION app.tenant = '8'\")",
     "{run}(f\"SET LOCAL app.tenant = '{TENANT}'\")",
 )
+_OF_ASYNCPG = (
+    "{run}(\"SELECT set_config('app.tenant', '1', true)\")",
+    "{run}(\"SELECT set_config('app.tenant', '2', false)\")",
+    "{run}(\"SELECT set_config('app.tenant', $1, true)\", '3')",
+    "await conn.fetchval(\"SELECT set_config('app.tenant', $1, false)\", TENANT)",
+    "await conn.fetch(\"SELECT set_config('app.tenant', $1, $2)\", *('4', True))",
+    "await conn.fetchrow(\"SELECT set_config('app.tenant', '4', false)\")",
+    "{run}(\"SET LOCAL app.tenant = '5'\")",
+    "{run}(\"SET app.tenant TO '6'\")",
+    "{run}(f\"SET LOCAL app.tenant = '{TENANT}'\")",
+    "{run}(\"SET LOCAL app.tenant = '5'; SELECT 1\")",
+    "await (await conn.prepare(\"SELECT set_config('app.tenant', $1, false)\")).fetchval('8')",
+)
 _CLEANUPS = (
     '{run}("RESET app.tenant")',
     '{run}("RESET ALL")',
@@ -74,6 +87,7 @@ _BLOCKS = (
     ("with conn:",),
     ("with transaction.atomic(using=conn.alias):",) * 4
     + ("with transaction.atomic(conn.alias, savepoint=False):", "with transaction.atomic(conn.alias, durable=True):"),
+    ("{async}with conn.transaction():",) * 4 + ("{async}with conn.transaction(isolation='read_committed'):",),
 )
 #: What only Django's connections know.
 _OF_DJANGO = ("conn.set_rollback(True)", "transaction.set_rollback(True, using=conn.alias)")
@@ -89,23 +103,38 @@ class Where(NamedTuple):
     handler: bool = False
     #: It must not be left other than by its end or an exception.
     generator: bool = False
-    #: The dialect is psycopg2's.
-    old: bool = False
-    django: bool = False
+    dialect: Dialect = Dialect.PSYCOPG
+
+    @property
+    def old(self) -> bool:
+        return self.dialect is Dialect.PSYCOPG2
+
+    @property
+    def django(self) -> bool:
+        return self.dialect is Dialect.DJANGO
+
+    @property
+    def asyncpg(self) -> bool:
+        return self.dialect is Dialect.ASYNCPG
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        return _OF_ASYNCPG if self.asyncpg else _SETTINGS
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        return _BLOCKS[2 if self.django else self.old]
+        return _BLOCKS[3 if self.asyncpg else 2 if self.django else self.old]
 
     def deeper(self, **changes: bool) -> Where:
         return self._replace(depth=self.depth - 1, **changes)
 
 
 def _lines(where: Where) -> st.SearchStrategy[Move]:
-    lines = [*_SETTINGS, *_CLEANUPS, *_QUERIES * 2, *_ENDS * 2, *_SWITCHES, *_RAISES]
+    lines = [*where.settings, *_CLEANUPS, *_QUERIES * 2, *_RAISES]
+    lines += ["{await}conn.reset()"] if where.asyncpg else [*_ENDS * 2, *_SWITCHES]
     if where.django:
         lines += [*_OF_DJANGO, *(() if where.block else ("conn.close()",))]
-    if where.old or where.django:
+    if where.old or where.django or where.asyncpg:
         lines = [line for line in lines if "psycopg.Rollback" not in line]
     if not where.block and not where.django:
         lines += _TEXTS
@@ -123,7 +152,7 @@ def bodies(where: Where) -> st.SearchStrategy[Body]:
     """What stands in a function, a block or a clause."""
     moves: st.SearchStrategy[Move] = _lines(where)
     probes: st.SearchStrategy[Move] = st.just(Probe())
-    options = [moves, probes, st.sampled_from(_SETTINGS).map(Line)]
+    options = [moves, probes, st.sampled_from(where.settings).map(Line)]
     if where.depth > 0:
         options += [_compounds(where), _calls(where)]
     return st.lists(st.one_of(options), min_size=1, max_size=4).map(tuple)
@@ -140,9 +169,11 @@ def _compounds(where: Where) -> st.SearchStrategy[Move]:
 
     block = bodies(inner._replace(block=True))
     transactions = st.sampled_from(where.blocks)
+    entered = st.tuples(transactions, block).map(lambda pair: Compound((pair,)))
+    by_hand = block.map(lambda body: _by_hand(f"held_{where.depth}", body))
     return st.one_of(
-        st.tuples(transactions, block).map(lambda pair: Compound((pair,))),
-        st.tuples(transactions, block).map(lambda pair: Compound((pair,))),
+        entered,
+        by_hand if where.asyncpg else entered,
         st.tuples(plain, st.sampled_from(_HANDLERS), handler).map(
             lambda made: Compound((("try:", made[0]), (made[1], made[2])))
         ),
@@ -158,9 +189,20 @@ def _compounds(where: Where) -> st.SearchStrategy[Move]:
     )
 
 
+def _by_hand(name: str, body: Body) -> Move:
+    """A transaction that is begun and ended by its methods."""
+    ways = (
+        ("try:", body),
+        ("except BaseException:", (Line(f"await {name}.rollback()"), Line("raise"))),
+        ("else:", (Line(f"await {name}.commit()"),)),
+    )
+    held = (Line(f"{name} = conn.transaction()"), Line(f"await {name}.start()"), Compound(ways))
+    return Compound((("if True:", held),))
+
+
 def _calls(where: Where) -> st.SearchStrategy[Move]:
     alone = where.deeper(loop=False, handler=False)
-    own = Where(0 if where.django else where.depth - 1, old=where.old, django=where.django)
+    own = Where(0 if where.django else where.depth - 1, dialect=where.dialect)
     generators = _generators(alone._replace(generator=True))
     within = bodies(where.deeper(generator=True, loop=False, block=True))
     return st.one_of(
@@ -172,7 +214,7 @@ def _calls(where: Where) -> st.SearchStrategy[Move]:
 
 def _generators(where: Where) -> st.SearchStrategy[Body]:
     """Generators that are used as context managers."""
-    short = bodies(Where(0, block=True, generator=True, old=where.old, django=where.django))
+    short = bodies(Where(0, block=True, generator=True, dialect=where.dialect))
     handed = Line("yield conn")
 
     def made(parts: tuple[str, Body, Body]) -> Body:
@@ -191,7 +233,10 @@ def _generators(where: Where) -> st.SearchStrategy[Body]:
     return st.tuples(kinds, short, short).map(made)
 
 
-def _resets() -> st.SearchStrategy[Body | None]:
+def _resets(dialect: Dialect) -> st.SearchStrategy[Body | None]:
+    if dialect is Dialect.ASYNCPG:
+        own = st.sampled_from([*_CLEANUPS, "{await}conn.reset()", "pass"])
+        return st.one_of(st.none(), own.map(lambda line: (Line(line),)))
     clears = st.sampled_from(_CLEANUPS).map(Line)
     endings = st.sampled_from([*_ENDS, "", ""])
     made = st.tuples(clears, endings).map(lambda pair: (pair[0], *([Line(pair[1])] if pair[1] else [])))
@@ -201,7 +246,9 @@ def _resets() -> st.SearchStrategy[Body | None]:
     return st.one_of(st.none(), st.none(), made, switched)
 
 
-def _configures() -> st.SearchStrategy[Body | None]:
+def _configures(dialect: Dialect) -> st.SearchStrategy[Body | None]:
+    if dialect is Dialect.ASYNCPG:
+        return st.sampled_from([None, None, (Line(_SETTINGS[1]),)])
     done: Body = (Line(_SETTINGS[1]), Line("{await}conn.commit()"))
     return st.sampled_from([None, None, None, done, (Line("conn.autocommit = True"),)])
 
@@ -211,7 +258,7 @@ def programs(dialect: Dialect, depth: int = 2) -> st.SearchStrategy[Program]:
     jobs = st.builds(
         Job,
         st.sampled_from([Borrow.BLOCK, Borrow.BLOCK, Borrow.GETCONN, Borrow.CONNECT]),
-        bodies(Where(depth, old=dialect is Dialect.PSYCOPG2, django=dialect is Dialect.DJANGO)),
+        bodies(Where(depth, dialect=dialect)),
         st.sampled_from(["", "except", "except", "suppress"]),
     )
     return st.builds(
@@ -220,7 +267,7 @@ def programs(dialect: Dialect, depth: int = 2) -> st.SearchStrategy[Program]:
         st.lists(jobs, min_size=1, max_size=2 if dialect is Dialect.DJANGO else 3).map(tuple),
         st.just(dialect),
         st.booleans(),
-        _resets(),
-        _configures(),
+        _resets(dialect),
+        _configures(dialect),
         st.booleans(),
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from auditor.lab.server import OwnServer
 
 #: How many programs of each dialect; `benchmarks/reality.py` tries more.
-COUNTS = {Dialect.PSYCOPG: 50, Dialect.PSYCOPG_ASYNC: 15, Dialect.PSYCOPG2: 30, Dialect.DJANGO: 60}
+COUNTS = {Dialect.PSYCOPG: 50, Dialect.PSYCOPG_ASYNC: 15, Dialect.PSYCOPG2: 30, Dialect.DJANGO: 60, Dialect.ASYNCPG: 60}
 
 
 @pytest.mark.parametrize("postgres", INSTALLATIONS[:1], indirect=True, scope="session", ids=str)
