@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from unittest import mock
+from urllib.parse import quote
 
 import asyncpg
 import django
@@ -24,6 +25,7 @@ import psycopg2.extensions
 from django.conf import settings
 from django.db import connections
 from django.db.utils import ConnectionHandler
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from tests.drivers.test_django import database_settings
@@ -112,6 +114,8 @@ class Run:
         self._task: asyncio.Task[Any] | None = None
         if "django" in files["worker.py"]:
             connect_django(dsn)
+        if "asyncpg" in files["worker.py"]:
+            dsn = as_url(dsn)
         outside = ModuleType("outside")
         outside.__dict__.update(flag=self.flag, touch=self.touch)
         helpers, worker = ModuleType("helpers"), ModuleType("__main__")
@@ -210,7 +214,7 @@ class Run:
 
         def create_pool(*args: Any, **options: Any) -> Any:
             callbacks = {name: told(options[name]) for name in ("init", "setup", "reset") if name in options}
-            return make(*args, **{**options, **callbacks})
+            return make(*args, **(options | callbacks))
 
         with contextlib.ExitStack() as patched:
             for name in ("execute", "fetch", "fetchrow", "fetchval"):
@@ -228,6 +232,13 @@ class Run:
             if probe is not None:
                 self.note(probe, cursor, None)
             raise
+
+
+def as_url(dsn: str) -> str:
+    """The connection string as asyncpg takes it."""
+    told = conninfo_to_dict(dsn)
+    more = "&".join(f"{name}={quote(str(told[name]), safe='')}" for name in ("host", "port") if told.get(name))
+    return f"postgresql://{told['user']}@/{told['dbname']}?{more}"
 
 
 def connect_django(dsn: str) -> None:

@@ -1,7 +1,7 @@
 """Small worker programs as trees, and the Python that each of them stands for.
 
-A program is written for a dialect: psycopg 3, its async twin, psycopg2, Django or asyncpg. Every statement is a line of ordinary
-source; what differs between the dialects is filled in where a line says `{await}`, `{async}` or `{run}`.
+A program is written for a dialect: psycopg 3, its async twin, psycopg2, Django or asyncpg. Every statement is a line of
+ordinary source; what differs between the dialects is filled in where a line says `{await}`, `{async}` or `{run}`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
@@ -125,7 +125,7 @@ class Where(NamedTuple):
     def blocks(self) -> tuple[str, ...]:
         return _BLOCKS[3 if self.asyncpg else 2 if self.django else self.old]
 
-    def deeper(self, **changes: bool) -> Where:
+    def deeper(self, **changes: Any) -> Where:
         return self._replace(depth=self.depth - 1, **changes)
 
 
