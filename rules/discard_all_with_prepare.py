@@ -27,7 +27,7 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         finding = RULE.at(
             ran.place,
             f"{what} drops the statements that {ran.before.driver} has prepared and still counts on: "
-            'later jobs fail with prepared statement "_pg3_0" does not exist',
+            "later jobs fail with: prepared statement … does not exist",
         )
         pool = timeline.pool_of(ran)
         if pool is not None:
@@ -37,6 +37,7 @@ def check(timeline: Timeline) -> Iterator[Finding]:
                 ran.before.made, f"statements are prepared after {ran.before.prepares_after} executions"
             )
         yield finding.sure(ran.before.sure).mended(
-            "set the tenant locally and clean nothing; or prepare_threshold=None; or "
+            "set the tenant locally and clean nothing; or keep the driver from preparing "
+            "(psycopg: prepare_threshold=None, asyncpg: statement_cache_size=0); or "
             "RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES"
         )
