@@ -98,6 +98,7 @@ class TableFacts:
     columns: dict[str, str] = field(default_factory=dict)
     enabled: list[Place] = field(default_factory=list)
     disabled: list[Place] = field(default_factory=list)
+    forced: list[Place] = field(default_factory=list)
     policies: list[PolicyFact] = field(default_factory=list)
     dropped: list[PolicyFact] = field(default_factory=list)
     owner: str = ""
@@ -131,8 +132,9 @@ class Catalogue:
             (facts.dropped if statement.kind is Kind.DROP_POLICY else facts.policies).append(fact)
         for change in statement.row_security:
             facts = self.table(change.table.name)
-            if change.action in ("enable", "disable"):
-                (facts.enabled if change.action == "enable" else facts.disabled).append(locate(change.table.span))
+            places = {"enable": facts.enabled, "disable": facts.disabled, "force": facts.forced}.get(change.action)
+            if places is not None:
+                places.append(locate(change.table.span))
         if statement.shape is not None:
             facts = self.table(statement.shape.table.name)
             facts.columns.update((column.name, column.type) for column in statement.shape.columns)

@@ -41,6 +41,20 @@ _DEFINES = (
     b"bypassrls",
     b"create role",
     b"create table",
+    b"create user",
+    b"alter role",
+    b"owner to",
+    b"grant ",
+)
+#: What else is read where tables are under policies of tenants: other tables, and whom row security does not bind.
+_BESIDE_POLICIES = (
+    rb"create\s+(?:unlogged\s+)?table",
+    rb"create\s+(?:role|user|group)\s",
+    rb"alter\s+(?:role|user)\s",
+    rb"bypassrls",
+    rb"owner\s+to\s",
+    rb"grant\s[^\n]{1,200}\sto\s",
+    rb"create\s[^\n]{0,60}authorization",
 )
 _DEFINITIONS = frozenset(
     {
@@ -101,7 +115,7 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
     for number, file in enumerate(wanted):
         progress("reading", number, len(wanted))
         _load(program, file)
-    left = [file for file in files if file not in hits]
+    left = _load_beside_policies(program, [file for file in files if file not in hits], jobs)
     if driven:
         left = _load_callers(program, left, jobs)
     for module in program.modules:
@@ -129,6 +143,16 @@ def _load(program: Program, file: SourceFile) -> None:
     if module is not None and module not in program.modules:
         program.modules.append(module)
         _take_definitions(program, module)
+
+
+def _load_beside_policies(program: Program, left: list[SourceFile], jobs: int | None) -> list[SourceFile]:
+    """Read the rest of a schema that keeps tenants apart, which holds nothing else that a rule looks for."""
+    if not any(program.catalogue.holds_tenants(table) for table in tuple(program.catalogue.tables)):
+        return left
+    found = search(left, _BESIDE_POLICIES, jobs=jobs)
+    for file in found:
+        _load(program, file)
+    return [file for file in left if file not in found]
 
 
 def _load_callers(program: Program, left: list[SourceFile], jobs: int | None) -> list[SourceFile]:

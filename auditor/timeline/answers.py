@@ -12,6 +12,7 @@ from auditor.sql.meaning import Kind
 from auditor.sql.queue import StepKind
 from auditor.timeline import ways
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
+from auditor.timeline.coverage import Coverage, Uncovered, Unforced
 from auditor.timeline.events import (
     END_OF_BLOCK,
     CallbackRan,
@@ -423,6 +424,18 @@ class Timeline:
     def policies(self) -> Iterator[JudgedPolicy]:
         """Policies that need a tenant, and what they come to without one."""
         return self._security.judged()
+
+    @cached_property
+    def _coverage(self) -> Coverage:
+        return Coverage(self.program)
+
+    def unforced_tables(self) -> Iterator[Unforced]:
+        """Tables whose owner row security does not bind, by file."""
+        return self._coverage.unforced()
+
+    def uncovered_tables(self) -> Iterator[Uncovered]:
+        """Tables of tenants that row security was not switched on for, while others like them have it."""
+        return self._coverage.uncovered(self.job_tables)
 
     def hidden_queues(self) -> Iterator[HiddenQueue]:
         """Tables that are claimed from without a tenant, under policies that then hide every row."""
