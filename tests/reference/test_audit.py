@@ -59,7 +59,7 @@ FAULTS = {
     "TA601 in the schema": (
         "schema.sql",
         "GRANT SELECT ON app.jobs TO app_worker;",
-        """ALTER TABLE app.jobs ENABLE ROW LEVEL SECURITY;
+        """ALTER TABLE app.jobs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
            CREATE POLICY own ON app.jobs USING (tenant_id = nullif(current_setting('app.tenant', true), '')::bigint);
         """,
     ),
