@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from auditor.drivers import asyncpg, django, psycopg, psycopg2, sqlalchemy
+from auditor.drivers import asyncpg, django, peewee, pg8000, piccolo, psycopg, psycopg2, sqlalchemy
 from auditor.drivers.model import Act, Driver, Thing
 
 __all__ = [
@@ -27,6 +27,11 @@ DRIVERS: tuple[Driver, ...] = (
     asyncpg.DRIVER,
     django.DRIVER,
     sqlalchemy.DRIVER,
+    # Of two that share a package the narrower stands first.
+    pg8000.NATIVE,
+    pg8000.DRIVER,
+    peewee.DRIVER,
+    piccolo.DRIVER,
 )
 
 

@@ -16,6 +16,7 @@ class Thing(enum.Enum):
 
     CONNECTION = "connection"
     POOL = "pool"
+    POOLED = "connection that its owner takes out of a pool and, when it is closed, gives back"
     NULL_POOL = "pool that keeps nothing"
     CURSOR = "cursor"
     CLIENT_CURSOR = "cursor that binds in the client"
@@ -46,6 +47,10 @@ class Act(enum.Enum):
     CLOSE = enum.auto()
     RESET = enum.auto()  #: rolls back and sets every setting back (psycopg2)
     TRANSACTION = enum.auto()  #: a block: a transaction, or a savepoint when one is open
+    JOIN = enum.auto()  #: a block: a transaction, or nothing of its own when one is open
+    NEST = enum.auto()  #: a block: a savepoint, which the server refuses outside of a transaction
+    HOLD = enum.auto()  #: a block at whose end the connection is closed
+    START = enum.auto()  #: sends BEGIN
     PIPELINE = enum.auto()
     SET_AUTOCOMMIT = enum.auto()
     SET_SESSION = enum.auto()  #: set_session(isolation_level, readonly, deferrable, autocommit)
@@ -101,6 +106,17 @@ class AfterBlock(enum.Enum):
     CLOSE = "close"
     KEEP = "keep"
     RELEASE = "release"  #: nothing is committed: it is closed, and goes back to the pool it came from
+    END = "end"  #: the block is a transaction of its own, and the outermost closes the connection
+    DROP = "drop"  #: nothing is committed: it is closed, and the server rolls back what is open
+
+
+class Given(enum.Enum):
+    """What `with transaction as x` gives."""
+
+    NOTHING = "nothing of use"
+    CONNECTION = "the connection that it has taken out of its pool"
+    ENDING = "what commits and rolls back, once and for all"
+    RENEWING = "what commits and rolls back, and begins anew at once"
 
 
 class Callback(enum.Enum):
@@ -138,6 +154,10 @@ class Driver:
     binding: Binding = Binding.SERVER
     #: Parameters stand one by one behind the statement.
     spreads_parameters: bool = False
+    #: Parameters stand behind the statement by their names.
+    names_parameters: bool = False
+    #: What stands for a parameter in a statement, where it is no placeholder of PostgreSQL or the DBAPI.
+    placeholder: str = ""
     #: Executions of one statement after which it is prepared on the server; None: never by itself.
     prepares_after: int | None = None
     #: The option of connect() that says another number; its None stands for never.
@@ -151,6 +171,12 @@ class Driver:
     block_forbids_commit: bool = False
     #: Whether a block is a savepoint is told by the blocks around it: it is refused in a transaction begun by hand.
     block_counts: bool = False
+    #: A block that joins the transaction around it keeps it from being committed once an exception has left the block.
+    join_dooms: bool = True
+    #: What a block of a transaction gives.
+    block_gives: Given = Given.NOTHING
+    #: The pool hands out a connection for each statement, and within a block to whoever runs in it the same one.
+    of_task: bool = False
     #: The block of a borrowed connection commits what is open at its end.
     borrow_commits: bool = True
     #: Exceptions that only roll back the transaction() block they are raised in, which keeps them from going further.

@@ -30,7 +30,9 @@ CURSOR_NAMES = frozenset({"cur", "cursor", "curs", "acur"})
 NAMES = CONNECTION_NAMES | CURSOR_NAMES | SESSION_NAMES
 
 #: What stands in every function that asks an ORM for rows, or gives it some to keep.
-ORM_WORDS = frozenset({"objects", "select_for_update", "save", "filter", "bulk_update", "update_fields"})
+ORM_WORDS = frozenset(
+    {"objects", "select_for_update", "save", "filter", "bulk_update", "update_fields", "raw", "where"}
+)
 
 #: Methods that many other things have too: they count only in modules that import a driver.
 _BY_HAND = frozenset({"__enter__", "__aenter__", "__exit__", "__aexit__"})

@@ -17,6 +17,7 @@ from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge_raises, mer
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
+    Asked,
     Block,
     Bound,
     Built,
@@ -358,6 +359,8 @@ class Calls:
             return [result for option in value.options for result in self.awaited(option, call)]
         if isinstance(value, Block) and value.kind == "borrow":
             return list(self.walker.database.pools.acquire(value.key, call.state, call.frame, value.site))
+        if isinstance(value, Asked):
+            return self.walker.records.send(value, call, many=True)
         if isinstance(value, Pending) and not value.manager and not value.function.info.node.is_generator:
             return self.pending(value, call)
         return [(call.state, value)]
@@ -451,12 +454,17 @@ class Calls:
         receiver = callee.receiver
         if isinstance(receiver, (Block, Connection)) and callee.name in _BY_HAND:
             return self.walker.blocks.by_hand(receiver, callee.name, call)
-        if isinstance(receiver, Block) and receiver.kind == "transaction" and callee.name in _OF_TRANSACTION:
+        if isinstance(receiver, Block) and receiver.kind == "inside":
+            return self.walker.database.blocks.inside.call(receiver, callee.name, call)
+        if isinstance(receiver, Block) and receiver.kind in ("transaction", "task") and callee.name in _OF_TRANSACTION:
             return self.walker.blocks.by_hand(receiver, callee.name, call)
         if isinstance(receiver, Block) and receiver.how:
             return self.walker.database.sessions.by_hand(receiver, callee.name, call)
         if isinstance(receiver, (Connection, Cursor, Pool)):
             return self.walker.database.call(receiver, callee.name, call)
+        of_record = self.walker.records.call(receiver, callee.name, call)
+        if of_record is not None:
+            return of_record
         of_model = self.walker.models.call(receiver, callee.name, call)
         if of_model is not None:
             return of_model

@@ -85,6 +85,8 @@ class ConnectionState:
     savepoints: tuple[str, ...] = ()
     #: How many of the driver's transaction() blocks are open.
     blocks: int = 0
+    #: How many blocks are open that keep it from being closed.
+    holders: int = 0
     #: It wrote rows or locked them, and holds them to its end.
     wrote: bool = False
     #: It read under an isolation level that keeps one snapshot to its end.

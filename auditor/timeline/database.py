@@ -20,6 +20,7 @@ from auditor.timeline.pools import Pools
 from auditor.timeline.sessions import Sessions
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge
 from auditor.timeline.statements import Statements
+from auditor.timeline.tasks import Tasks
 from auditor.timeline.texts import fill
 from auditor.timeline.values import (
     FALSE,
@@ -37,6 +38,7 @@ from auditor.timeline.values import (
     Key,
     Literal,
     Made,
+    Mapping,
     Pool,
     Row,
     Template,
@@ -71,6 +73,9 @@ _LATE = (Act.ROLLBACK, Act.CLOSE, Act.NOTHING, Act.ACQUIRE, Act.BORROW)
 _GUESSED = frozenset({"execute", "executemany", "fetch", "fetchrow", "fetchval"})
 #: What a pool does on a connection that it takes out for the call alone.
 _ON_POOL = (Act.EXECUTE, Act.EXECUTE_MANY, Act.EXECUTE_ONE, Act.EXECUTE_ALL)
+#: The names under which parameters are passed, and those of a statement whose parameters have names of their own.
+_PARAMETERS = ("params", "vars", "params_seq", "vars_list", "argslist", "values", "args")
+_OF_RUN = frozenset({"sql", "stream", "types"})
 _SESSION_OPTIONS = ("isolation_level", "readonly", "deferrable", "autocommit")
 
 
@@ -84,9 +89,12 @@ class Database:
         self.statements = Statements(walker, self)
         self.held = HeldConnections(walker, self)
         self.sessions = Sessions(walker, self)
+        self.tasks = Tasks(walker, self)
         #: How often anything was asked of a connection: a call during which it stands still has nothing to do with one.
         self.used = 0
         self._given: dict[Key, ConnectionState] = {}
+        #: Connections whose owner gives them back to a pool when they are closed.
+        self._pooled: set[Key] = set()
         self._acts: dict[Act, Callable[[Value, Invocation], Results]] = {
             Act.EXECUTE: self._execute,
             Act.EXECUTE_MANY: self._execute,
@@ -100,6 +108,10 @@ class Database:
             Act.CLOSE: self._close,
             Act.RESET: self._reset,
             Act.TRANSACTION: self._transaction,
+            Act.JOIN: self._join,
+            Act.NEST: self._nest,
+            Act.HOLD: lambda receiver, call: [(call.state, Block("hold", _key_of(receiver), call.span))],
+            Act.START: lambda receiver, call: self._execute(receiver, call.passing(Text("BEGIN"))),
             Act.PIPELINE: self._pipeline,
             Act.SET_AUTOCOMMIT: self._set_autocommit,
             Act.SET_SESSION: self._set_session,
@@ -133,6 +145,8 @@ class Database:
 
     def make(self, driver: Driver, thing: Thing, call: Invocation) -> Results:
         """What a call of one of the driver's callables makes."""
+        if driver.of_task and thing is Thing.POOL:
+            return [(call.state, self.tasks.pool(driver))]
         made = self.sessions.make(driver, thing, call)
         if made is not None:
             return [(call.state, made)]
@@ -142,7 +156,7 @@ class Database:
             first = call.argument(0, "connection")
             client = thing is Thing.CLIENT_CURSOR
             return [(call.state, Cursor(first.key, client) if isinstance(first, Connection) else UNKNOWN)]
-        if thing is not Thing.CONNECTION:
+        if thing not in (Thing.CONNECTION, Thing.POOLED):
             return [(call.state, UNKNOWN)]
         autocommit, prepares, client = self.connect_options(driver, call.options)
         key = self.walker.keys.of("connection", call.frame.key, call.span)
@@ -155,6 +169,8 @@ class Database:
             client_cursors=client,
             root=self.walker.root,
         )
+        if thing is Thing.POOLED:
+            self._pooled.add(key)
         opened = Opened(call.place, key, connection, call.frame.symbol)
         return [(self.walker.see(opened, call.state.connect(key, connection)), Connection(key))]
 
@@ -309,6 +325,10 @@ class Database:
     def call(self, receiver: Value, name: str, call: Invocation) -> Results:
         """A method of a connection, cursor or pool."""
         act = self._act_of(receiver, name, call.state)
+        if isinstance(receiver, Pool) and self.tasks.is_one(receiver.key):
+            of_task = self.tasks.call(receiver, act, call)
+            if of_task is not None:
+                return of_task
         if isinstance(receiver, Pool) and act in _ON_POOL:
             return self.pools.lend(receiver.key, call, self._acts[act])
         if act is not None and act not in _LATE:
@@ -380,7 +400,9 @@ class Database:
         driver = self.driver_of(key, call.state)
         if driver is not None and driver.spreads_parameters:
             return query, Items("tuple", call.positional[1:])
-        return query, call.argument(1, "params", "vars", "params_seq", "vars_list", "argslist", default=NONE)
+        if driver is not None and driver.names_parameters:
+            return query, Mapping(tuple((Text(name), value) for name, value in call.named if name not in _OF_RUN))
+        return query, call.argument(1, *_PARAMETERS, default=NONE)
 
     def _executed(self, key: Key, query: Value, parameters: Value, client: bool, call: Invocation) -> list[State]:
         states: list[State] = []
@@ -532,8 +554,26 @@ class Database:
             state = self.end(key, state, "rollback", "close()", call.place, call.frame)
         driver = self.driver_of(key, state)
         if driver is not None and driver.reopens:
-            return [(self.held.reopened(key, state), NONE)]
+            return [(self.reopened(key, state), NONE)]
         return [(self.closed(key, state), NONE)]
+
+    def reopened(self, key: Key, state: State) -> State:
+        """Closed by an owner that opens another one when it is asked again, or finds this one in its pool."""
+        if self.held.is_held(key):
+            return self.held.reopened(key, state)
+        known = self.state_of(key, state)
+        if key in self._pooled:
+            return state
+        fresh = ConnectionState(
+            driver=known.driver,
+            life=known.life,
+            made=known.made,
+            autocommit=known.autocommit,
+            prepares_after=known.prepares_after,
+            client_cursors=known.client_cursors,
+            root=known.root,
+        )
+        return state.connect(key, replace(fresh, blocks=known.blocks))
 
     def closed(self, key: Key, state: State) -> State:
         """The state once the connection is closed: one that is not there is closed, see `state_of`."""
@@ -623,11 +663,18 @@ class Database:
         assert isinstance(receiver, Pool)
         return [(call.state, Block("borrow", receiver.key, call.span))]
 
+    def _nest(self, receiver: Value, call: Invocation) -> Results:
+        return [(call.state, Block("transaction", _key_of(receiver), call.span, nested=True))]
+
     def _transaction(self, receiver: Value, call: Invocation) -> Results:
         forced = call.argument(1, "force_rollback", default=FALSE) == TRUE
         level, driver = call.argument(-1, "isolation", default=NONE), self.driver_of(_key_of(receiver), call.state)
         named = driver.isolation_names.get(level.value, "") if isinstance(level, Text) and driver is not None else ""
-        return [(call.state, Block("transaction", _key_of(receiver), call.span, forced, isolation=named))]
+        block = Block("transaction", _key_of(receiver), call.span, forced, isolation=named)
+        return [(call.state, block)]
+
+    def _join(self, receiver: Value, call: Invocation) -> Results:
+        return [(call.state, Block("transaction", _key_of(receiver), call.span, savepoint=False))]
 
     def _pipeline(self, receiver: Value, call: Invocation) -> Results:
         return [(call.state, Block("pipeline", _key_of(receiver), call.span))]

@@ -10,9 +10,21 @@ from auditor.drivers.model import AfterBlock
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Status
 from auditor.timeline.events import END_OF_BLOCK, Began, Ended
+from auditor.timeline.inside import Inside
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow
-from auditor.timeline.values import UNKNOWN, Block, Connection, Cursor, External, Key, Pool, Raised, Value
+from auditor.timeline.tasks import TAKEN
+from auditor.timeline.values import (
+    UNKNOWN,
+    Block,
+    Connection,
+    Cursor,
+    External,
+    Key,
+    Pool,
+    Raised,
+    Value,
+)
 
 if TYPE_CHECKING:
     from auditor.findings import Place
@@ -33,6 +45,8 @@ MISPLACED = "misplaced"
 NOT_ENTERED = (REFUSED, FORBIDDEN, MISPLACED)
 #: It has begun nothing, and takes part in the transaction around it.
 _JOINED = "joined"
+#: It has kept the connection open, too.
+_HELD = "held, "
 
 
 class DriverBlocks:
@@ -41,18 +55,27 @@ class DriverBlocks:
     def __init__(self, walker: Walker, database: Database) -> None:
         self.walker = walker
         self.database = database
+        self.inside = Inside(walker, database)
 
     def enter(self, manager: Value, state: State, frame: Frame, span: nodes.Span) -> list[tuple[State, Value, ExitAs]]:
         """Enter a driver's block: each way in, what it gives, and how it is to be left."""
         if isinstance(manager, (Cursor, Pool)):
             return [(state, manager, ("nothing", 0, 0))]
         if isinstance(manager, Connection):
-            return [self._enter_connection(manager, state)]
+            return [self._enter_connection(manager, state, frame, span)]
         assert isinstance(manager, Block)
+        if manager.kind == "task":
+            return self.database.tasks.enter(manager, state, frame, manager.site)
+        if manager.kind == "hold":
+            known = self.database.state_of(manager.key, state)
+            inside = state.connect(manager.key, replace(known, holders=known.holders + 1))
+            return [(inside, Connection(manager.key), ("hold", manager.key, 0))]
         if manager.kind == "begun":
             begun = self.database.state_of(manager.key, state)
             inside = state.connect(manager.key, replace(begun, blocks=begun.blocks + 1))
             return [(inside, manager, (manager.how, manager.key, manager.depth))]
+        if manager.kind == "borrow" and self.database.tasks.is_one(manager.key):
+            return self.database.tasks.hold(manager, state, frame, manager.site)
         if manager.kind == "borrow":
             return [
                 (begun, connection, ("borrow", connection.key, manager.key))
@@ -74,9 +97,16 @@ class DriverBlocks:
         inside = ((after, self.database.state_of(key, after)) for after in begun)
         return [after.connect(key, replace(known, blocks=known.blocks + 1)) for after, known in inside]
 
-    def _enter_connection(self, manager: Connection, state: State) -> tuple[State, Value, ExitAs]:
+    def _enter_connection(
+        self, manager: Connection, state: State, frame: Frame, span: nodes.Span
+    ) -> tuple[State, Value, ExitAs]:
         connection = self.database.state_of(manager.key, state)
         driver = drivers.by_name(connection.driver)
+        if driver is not None and driver.after_block is AfterBlock.END:
+            held = replace(connection, holders=connection.holders + 1)
+            block = Block("transaction", manager.key, span)
+            inside, _, (how, key, depth) = self._enter_transaction(block, held, state.connect(manager.key, held), frame)
+            return inside, manager, (how if how in NOT_ENTERED else _HELD + how, key, depth)
         if driver is None or not driver.block_begins:
             return state, manager, ("connection", manager.key, 0)
         # Until the block ends its statements share a transaction, which the first of them begins.
@@ -88,6 +118,10 @@ class DriverBlocks:
     ) -> tuple[State, Value, ExitAs]:
         place = frame.module.place(block.site)
         joins = connection.blocks > 0 and (connection.doomed or not block.savepoint)
+        if block.nested and connection.status is Status.IDLE:
+            # SAVEPOINT outside of a transaction.
+            inside = state.connect(block.key, replace(connection, blocks=connection.blocks + 1))
+            return inside, UNKNOWN, (REFUSED, block.key, 0)
         misplaced = block.durable and connection.blocks > 0
         if joins or misplaced or connection.status is Status.ABORTED:
             # In an aborted transaction the savepoint is refused: the block is never entered.
@@ -114,7 +148,8 @@ class DriverBlocks:
         state = state.connect(block.key, after)
         state = self.walker.see(Began(place, block.key, after, kind == "savepoint", frame.symbol), state)
         how = f"{kind}, undone" if block.forced_rollback else kind
-        return state, UNKNOWN, (how, block.key, len(connection.savepoints))
+        given = self.inside.given(driver, block, kind, len(connection.savepoints))
+        return state, given, (how, block.key, len(connection.savepoints))
 
     def leave(
         self,
@@ -127,6 +162,10 @@ class DriverBlocks:
     ) -> list[State]:
         """Leave a driver's block, by an exception or not; what leaving it raises goes to `flow`."""
         how, key, other = exit_as
+        if how.startswith((TAKEN, _HELD)):
+            return self._leave_outer(exit_as, state, raised, frame, span, flow)
+        if how == "hold":
+            return self._let_go(key, state)
         if how in ("nothing", *NOT_ENTERED) or (
             how != "borrow" and self.database.state_of(key, state).status is Status.CLOSED
         ):
@@ -143,29 +182,62 @@ class DriverBlocks:
             return [state.connect(key, replace(self.database.state_of(key, state), pipeline=False))]
         end = "commit" if raised is None else "rollback"
         if how == "borrow":
-            connection = self.database.state_of(key, state)
-            driver = drivers.by_name(connection.driver)
-            commits = (driver is None or driver.borrow_commits) and not connection.barred
-            # Whether a transaction is open may not be known: what a commit keeps is kept in autocommit, too.
-            if commits and (connection.in_transaction or connection.status is Status.UNKNOWN):
-                state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
-            return self.database.pools.release(other, key, state, frame, span)
+            return self._leave_borrowed(exit_as, end, state, frame, span)
         if how == "connection":
             return self._leave_connection(key, end, state, frame, span)
         if how == _JOINED:
             return [self._leave_joined(key, raised, state, place)]
+        return self._leave_begun(exit_as, end, state, frame, span, flow)
+
+    def _leave_borrowed(self, exit_as: ExitAs, end: str, state: State, frame: Frame, span: nodes.Span) -> list[State]:
+        _, key, pool = exit_as
+        connection = self.database.state_of(key, state)
+        driver = drivers.by_name(connection.driver)
+        commits = (driver is None or driver.borrow_commits) and not connection.barred
+        # Whether a transaction is open may not be known: what a commit keeps is kept in autocommit, too.
+        if commits and (connection.in_transaction or connection.status is Status.UNKNOWN):
+            state = self.database.end(key, state, end, END_OF_BLOCK, frame.module.place(span), frame)
+        return self.database.pools.release(pool, key, state, frame, span)
+
+    def _leave_begun(
+        self, exit_as: ExitAs, end: str, state: State, frame: Frame, span: nodes.Span, flow: Flow
+    ) -> list[State]:
+        how, key, other = exit_as
         before = self.database.state_of(key, state)
-        if raised is None and self._release_fails(how, before) and self._stays_aborted(before):
+        fails = end == "commit" and self._release_fails(how, before)
+        if fails and self._stays_aborted(before):
             left = replace(before, blocks=max(before.blocks - 1, 0), savepoints=before.savepoints[:other])
             error = self.walker.raised("sql", None, span, frame)
             flow.raises.append((self.walker.failed(state.connect(key, left), error), error))
             return []
-        state = self._leave_transaction(how, key, other, end, state, place, frame)
-        if raised is None and self._release_fails(how, before):
+        state = self._leave_transaction(how, key, other, end, state, frame.module.place(span), frame)
+        if fails:
             error = self.walker.raised("sql", None, span, frame)
             flow.raises.append((self.walker.failed(state, error), error))
             return []
         return [state]
+
+    def _leave_outer(
+        self, exit_as: ExitAs, state: State, raised: Raised | None, frame: Frame, span: nodes.Span, flow: Flow
+    ) -> list[State]:
+        """A block that has a connection beside its transaction: it is given back or closed on every way out."""
+        how, key, other = exit_as
+        taken = how.startswith(TAKEN)
+        inner = Flow()
+
+        def after(end: State) -> list[State]:
+            return self.database.tasks.give_back(key, end, frame, span) if taken else self._let_go(key, end)
+
+        ends = self.leave((how.partition(", ")[2], key, other), state, raised, frame, span, inner)
+        for failed, error in inner.raises:
+            flow.raises.extend((then, error) for then in after(failed))
+        return [then for end in ends for then in after(end)]
+
+    def _let_go(self, key: Key, state: State) -> list[State]:
+        """The outermost of the blocks that keep a connection open closes it."""
+        known = self.database.state_of(key, state)
+        left = state.connect(key, replace(known, holders=max(known.holders - 1, 0)))
+        return [self.database.reopened(key, left)] if known.holders <= 1 else [left]
 
     def why_not(self, exit_as: ExitAs, state: State, frame: Frame, span: nodes.Span) -> Raised:
         """What keeps a block from being entered."""
@@ -192,7 +264,8 @@ class DriverBlocks:
     def _leave_joined(self, key: Key, raised: Raised | None, state: State, place: Place) -> State:
         """What goes wrong in a block that has no savepoint of its own dooms the transaction around it."""
         connection = self.database.state_of(key, state)
-        if raised is not None and connection.in_transaction:
+        driver = drivers.by_name(connection.driver)
+        if raised is not None and connection.in_transaction and (driver is None or driver.join_dooms):
             connection = replace(change.abort(connection, place), doomed=True)
         return state.connect(key, replace(connection, blocks=max(connection.blocks - 1, 0)))
 
@@ -210,6 +283,10 @@ class DriverBlocks:
         driver = drivers.by_name(connection.driver)
         if driver is not None and driver.after_block is AfterBlock.RELEASE:
             return self.database.sessions.close(key, state, frame, span, END_OF_BLOCK)
+        if driver is not None and driver.after_block is AfterBlock.DROP:
+            if connection.in_transaction:
+                state = self.database.end(key, state, "rollback", END_OF_BLOCK, place, frame)
+            return [self.database.closed(key, state)]
         if connection.in_transaction or connection.status is Status.UNKNOWN:
             state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
         connection = self.database.state_of(key, state)
@@ -227,7 +304,7 @@ class DriverBlocks:
         if self.database.state_of(key, state).barred:
             return self._leave_barred(key, state)
         if kind == "savepoint":
-            state = self._leave_savepoint(key, depth, end, state, place, frame)
+            state = self.leave_savepoint(key, depth, end, state, place, frame)
         else:
             state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
         after = self.database.state_of(key, state)
@@ -242,7 +319,7 @@ class DriverBlocks:
         blocks = max(connection.blocks - 1, 0)
         return state.connect(key, replace(connection, blocks=blocks, barred=blocks > 0))
 
-    def _leave_savepoint(self, key: Key, depth: int, end: str, state: State, place: Place, frame: Frame) -> State:
+    def leave_savepoint(self, key: Key, depth: int, end: str, state: State, place: Place, frame: Frame) -> State:
         before = self.database.state_of(key, state)
         after = before
         if len(before.savepoints) <= depth:

@@ -16,6 +16,7 @@ from auditor.timeline.values import (
     NONE,
     TRUE,
     UNKNOWN,
+    Asked,
     Bound,
     Class,
     Connection,
@@ -182,6 +183,8 @@ class Library:
     def _itself(self, call: Invocation) -> Results:
         """What is made of a value is that value again, with its rows where a query has none yet."""
         last = call.positional[-1] if call.positional else UNKNOWN
+        if isinstance(last, Asked):
+            return self.walker.records.send(last, call, many=True)
         return self.walker.models.rows(last, call) if isinstance(last, Query) else [(call.state, last)]
 
     def method(self, callee: Bound, call: Invocation) -> Results:

@@ -10,6 +10,7 @@ from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
     UNKNOWN,
+    Asked,
     Bound,
     Class,
     Connection,
@@ -91,6 +92,8 @@ class Loops:
         """A query of an ORM is sent when somebody goes through its rows."""
         if isinstance(source, Query):
             return self.walker.models.rows(source, Invocation((), (), state, frame, flow, span))
+        if isinstance(source, Asked):
+            return self.walker.records.send(source, Invocation((), (), state, frame, flow, span), many=True)
         return [(state, source)]
 
     def _over(self, node: nodes.For, source: Value, state: State, frame: Frame, flow: Flow) -> list[State]:

@@ -93,7 +93,9 @@ class Mapper:
     def _table(self, info: ClassInfo) -> str:
         known = self._tables.get(info)
         if known is None:
-            self._tables[info] = ""
+            self._tables[info] = self.walker.records.table(info)
+            if self._tables[info]:
+                return self._tables[info]
             named = self.walker.objects.class_member(Class(info), "__tablename__") if self._maps(info) else None
             known = named.value if isinstance(named, Text) and not named.holes else ""
             if not known and "SQLModel" in {
@@ -328,14 +330,27 @@ class Mapper:
     def flush(self, key: Key, call: Invocation) -> list[State]:
         """What waits is written back through the session."""
         known = call.state.get(self._waiting, "changes")
-        if not isinstance(known, Items) or not known.items:
+        waiting = known.items if isinstance(known, Items) else ()
+        # What is only written when it is told to goes on waiting.
+        later = tuple(one for one in waiting if isinstance(one, Change) and self.walker.records.owns(one.table))
+        if len(waiting) == len(later):
             return [call.state]
         self.walker.database.used += 1
-        states = [call.state.bind(self._waiting, "changes", Items("list", ()))]
-        for change in known.items:
+        states = [call.state.bind(self._waiting, "changes", Items("list", later))]
+        for change in waiting:
+            if change in later:
+                continue
             if isinstance(change, Change):
                 states = merge([after for state in states for after in self._write(key, change, call.at(state))])
         return states
+
+    def taken(self, receiver: Value, state: State) -> tuple[tuple[Change, ...], State]:
+        """What waits to be written back of one object, and the state in which it waits no more."""
+        known = state.get(self._waiting, "changes")
+        waiting = tuple(one for one in known.items if isinstance(one, Change)) if isinstance(known, Items) else ()
+        mine = tuple(one for one in waiting if one.which == receiver)
+        others = tuple(one for one in waiting if one not in mine)
+        return mine, state.bind(self._waiting, "changes", Items("list", others)) if mine else state
 
     def _write(self, key: Key, change: Change, call: Invocation) -> list[State]:
         if change.span is not None and change.path == call.frame.module.path:

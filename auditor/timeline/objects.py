@@ -135,6 +135,9 @@ class Objects:
                 return [(state, Bound(UNKNOWN, name))]
         if name in ("name", "value"):
             return [(state, UNKNOWN)]
+        of_record = self.walker.records.attribute(receiver, name) if isinstance(receiver, Class) else None
+        if of_record is not None:
+            return [(state, of_record)]
         return [(state, Bound(receiver, name) if isinstance(receiver, (Instance, Super)) else UNKNOWN)]
 
     def kept(self, receiver: Instance, name: str, state: State) -> Value | None:
@@ -279,6 +282,9 @@ class Objects:
     def _enum_member(self, receiver: Value, name: str, member: Value) -> Value:
         """Members of an enumeration stand for their values, as they do where they are put into SQL."""
         # Django's choices are a value and its label.
+        if isinstance(member, Made) and member.name == "enum.auto":
+            # Whatever it is numbered, what it is called is what it means.
+            return Text(name.lower())
         labelled = isinstance(member, Items) and len(member.items) == 2 and isinstance(receiver, (Class, Instance))
         return member.items[0] if labelled and self.is_enum(receiver.info) else member  # type: ignore[union-attr,arg-type]
 

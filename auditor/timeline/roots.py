@@ -92,7 +92,9 @@ class Roots:
         modules = [*modules, *(module for module in self.program.modules if module not in known and not module.test)]
         for function in list(self._functions(modules)):
             walked = function in self.walker.calls.entered or function in self._begun
-            if not walked and self._has_connection(function) and function in changing:
+            if walked or not self._has_connection(function):
+                continue
+            if function in changing or self.walker.records.is_named(claimed, function):
                 self._entry(function)
 
     def _claims_idly(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 _CONVERSIONS = "diouxXeEfFgGcrsa"
 _NUMBERS = "diuoxXeEfFgG"
+_WORD = re.compile(r"\S+")
+#: A text of more words than this is not taken apart.
+MOST_WORDS = 500
 
 
 def slice_text(text: Text, start: int, end: int) -> Text:
@@ -187,6 +192,8 @@ def call_method(text: Text, name: str, arguments: tuple[Value, ...], keywords: t
         return replace(text, value=_WHOLE[name](text.value))
     if name in ("lower", "upper", "casefold", "title", "capitalize", "encode", "decode", "as_string", "format_map"):
         return text
+    if name == "split" and not arguments and not keywords:
+        return _words(text)
     if name in ("split", "splitlines"):
         return Items("list", (), open=True)
     if name in ("startswith", "endswith") and not text.holes and arguments:
@@ -194,6 +201,26 @@ def call_method(text: Text, name: str, arguments: tuple[Value, ...], keywords: t
         if isinstance(needle, Text) and not needle.holes:
             return Literal(getattr(text.value, name)(needle.value))
     return Unknown(row=from_row(text))
+
+
+def numbered(text: Text, placeholder: str) -> tuple[Text, int]:
+    """With the placeholders of a library written as PostgreSQL's, $1 and so on; and how many there are."""
+    pieces: list[Text] = []
+    at = count = 0
+    while (found := text.value.find(placeholder, at)) >= 0:
+        count += 1
+        pieces.extend([slice_text(text, at, found), Text(f"${count}")])
+        at = found + len(placeholder)
+    pieces.append(slice_text(text, at, len(text.value)))
+    return join_texts(pieces), count
+
+
+def _words(text: Text) -> Value:
+    """`text.split()`: what is put together again with blanks is the same statement on one line."""
+    found = list(itertools.islice(_WORD.finditer(text.value), MOST_WORDS + 1))
+    if len(found) > MOST_WORDS:
+        return Items("list", (), open=True)
+    return Items("list", tuple(slice_text(text, word.start(), word.end()) for word in found))
 
 
 def _quoted(value: Value) -> Value:

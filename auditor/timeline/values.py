@@ -106,6 +106,15 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A statement of a model that sends its own, which is sent when it is awaited, run, or gone through."""
+
+    driver: str
+    statement: Built | Clause
+    on: Connection | Pool
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """An object that was changed, or made, and not written back yet; `which` tells one from another."""
 
@@ -299,6 +308,8 @@ class Block:
     savepoint: bool = True
     #: It must be the outermost.
     durable: bool = False
+    #: It must not be: it is always a savepoint.
+    nested: bool = False
     #: The isolation level that it asks for.
     isolation: str = ""
     #: Of one that has begun before it is entered: what it has begun, and how many savepoints there were.
@@ -363,6 +374,7 @@ Value = Union[
     Text,
     Clause,
     Built,
+    Asked,
     Change,
     Field,
     Template,

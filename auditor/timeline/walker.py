@@ -20,6 +20,7 @@ from auditor.timeline.models import Models
 from auditor.timeline.names import Names
 from auditor.timeline.objects import Objects
 from auditor.timeline.operators import compare, truth_of
+from auditor.timeline.records import Records
 from auditor.timeline.scout import Scout
 from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
 from auditor.timeline.values import (
@@ -84,6 +85,7 @@ class Walker:
         self.library = Library(self)
         self.database = Database(self)
         self.mapper = Mapper(self)
+        self.records = Records(self)
         self.scout = Scout(self)
         self.models = Models(self)
         self.blocks = Blocks(self)
