@@ -23,8 +23,8 @@ POOL_TRIGGERS = (rb"connectionpool", rb"create_pool")
 #: What stands in every file that claims jobs from a table.
 CLAIM_TRIGGERS = (
     rb"skip\s+locked",
-    rb"select_for_update",
-    rb"with_for_update",
+    rb"for_update",
+    rb"lock_rows",
     rb"for\s+(?:no\s+key\s+)?update",
     rb"locked_(?:until|by|at)",
     rb"lease_?(?:until|expires|token|owner|id)",

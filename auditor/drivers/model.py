@@ -198,6 +198,10 @@ class Driver:
     #: Isolation levels under which no transaction is begun, by the name or number they are written with.
     autocommit_levels: frozenset[str] = frozenset()
     isolation_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    #: The classes that a model is derived from, where models send their own statements.
+    models: frozenset[str] = frozenset()
+    #: What it makes is kept in modules of its own, from which it is imported: all that import the driver are read.
+    kept_in_modules: bool = False
     #: Connections that the driver itself keeps for the process, by the dotted name under which code finds them.
     held: Mapping[str, Thing] = field(default_factory=lambda: MappingProxyType({}))
     #: Functions that work on one of these: on the one whose alias they are given, else on the default.

@@ -61,6 +61,8 @@ DRIVER = Driver(
         **{(Thing.CONNECTION, name): act for name, act in _DATABASE_METHODS.items()},
         **{(Thing.CURSOR, name): act for name, act in _CURSOR_METHODS.items()},
     },
+    models=frozenset({"peewee.Model", "playhouse.signals.Model"}),
+    kept_in_modules=True,
     errors=frozenset({"peewee.DatabaseError", "peewee.PeeweeException"}),
     autocommit=True,
     begins_by_itself=False,

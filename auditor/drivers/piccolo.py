@@ -30,6 +30,8 @@ DRIVER = Driver(
     makes=dict.fromkeys(_ENGINES, Thing.POOL),
     types=dict.fromkeys(_ENGINES, Thing.POOL),
     methods={(Thing.POOL, name): act for name, act in _ENGINE_METHODS.items()},
+    models=frozenset({"piccolo.table.Table", "piccolo.Table"}),
+    kept_in_modules=True,
     errors=frozenset(
         {"asyncpg.PostgresError", "asyncpg.exceptions.PostgresError", "asyncpg.exceptions._base.PostgresError"}
     ),

@@ -89,8 +89,8 @@ class Reach:
                     yield Constant(module, name), words_of((part,))[0].names - {name}
         if self._objects:
             for cls in module.classes():
-                if cls.fields:
-                    yield Constant(module, cls.node.name), words_of(cls.fields)[0].names
+                if cls.fields or cls.base_names:
+                    yield Constant(module, cls.node.name), words_of(cls.fields)[0].names | cls.base_names
             for name, bound in module.bound.items():
                 for part in bound:
                     if isinstance(part, nodes.Assign) and isinstance(part.value, (nodes.Call, nodes.Await)):

@@ -103,7 +103,9 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
     hits = {file for file, numbers in found.items() if not numbers or min(numbers) < len(triggers)}
     switch = len(triggers) + len(packages)
     naming = [file for file, numbers in found.items() if any(len(triggers) <= number < switch for number in numbers)]
-    used = {driver.name: driver for file in naming for driver in _imported(file, packages)}
+    imported = {file: tuple(_imported(file, packages)) for file in naming}
+    used = {driver.name: driver for found_in in imported.values() for driver in found_in}
+    hits |= {file for file, found_in in imported.items() if any(driver.kept_in_modules for driver in found_in)}
     default = drivers.by_name(config.default_driver or "")
     driven = bool(used) or default is not None
     program.telling.binds_on_server = any(

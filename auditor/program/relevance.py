@@ -152,7 +152,12 @@ class Sources:
         ]
         if constants:
             self._modules.add(module)
-        constants.extend(cls.node.name for cls in module.classes() if _mentions(cls.fields, local))
+        # A model of a driver's own mapper is sent statements through.
+        constants.extend(
+            cls.node.name
+            for cls in module.classes()
+            if _mentions(cls.fields, local) or _mentions(cls.node.bases, local)
+        )
         self._reach.add(module, direct, constants)
 
 

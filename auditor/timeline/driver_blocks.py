@@ -161,7 +161,7 @@ class DriverBlocks:
         flow: Flow,
     ) -> list[State]:
         """Leave a driver's block, by an exception or not; what leaving it raises goes to `flow`."""
-        how, key, other = exit_as
+        how, key, _ = exit_as
         if how.startswith((TAKEN, _HELD)):
             return self._leave_outer(exit_as, state, raised, frame, span, flow)
         if how == "hold":

@@ -31,6 +31,7 @@ from auditor.timeline.values import (
     Key,
     Literal,
     Made,
+    Pool,
     Text,
     Value,
 )
@@ -155,6 +156,8 @@ class HeldConnections:
     def _of_decorator(self, decorator: nodes.Expression, frame: Frame) -> Block | None:
         target = decorator.function if isinstance(decorator, nodes.Call) else decorator
         named = self.walker.objects.constant(target, frame)
+        if named == UNKNOWN and isinstance(target, nodes.Attribute) and target is not decorator:
+            return self._of_method(decorator, target, frame)
         if not isinstance(named, External) or not self._makes_block(named):
             return None
         call = Invocation((), (), State(), frame, Flow(), decorator.span)
@@ -168,6 +171,15 @@ class HeldConnections:
             # method_decorator(atomic)
             first = value.arguments[0]
             value = self._block_of(first, call) if isinstance(first, External) else first
+        return value if isinstance(value, Block) else None
+
+    def _of_method(self, decorator: nodes.Expression, target: nodes.Attribute, frame: Frame) -> Block | None:
+        """`@database.atomic()`."""
+        if not isinstance(self.walker.objects.constant(target.value, frame), (Connection, Pool)):
+            return None
+        with self.walker.quietly():
+            ways = self.walker.evaluate(decorator, self.walker.names.start(), frame, Flow())
+        value = ways[0][1] if ways else UNKNOWN
         return value if isinstance(value, Block) else None
 
     def _block_of(self, named: External, call: Invocation) -> Value:

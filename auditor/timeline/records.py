@@ -43,12 +43,7 @@ if TYPE_CHECKING:
     from auditor.timeline.invocation import Invocation
     from auditor.timeline.walker import Walker
 
-_BASES = {
-    "peewee.Model": "peewee",
-    "playhouse.signals.Model": "peewee",
-    "piccolo.table.Table": "piccolo",
-    "piccolo.Table": "piccolo",
-}
+_BASES = {base: driver.name for driver in drivers.DRIVERS for base in driver.models}
 _KINDS = {"select": "select", "objects": "select", "update": "update", "delete": "delete", "insert": "insert"}
 _ASKS = {"count": "count(*)", "exists": "1"}
 #: Methods of a model, beside those that begin a statement.
@@ -150,7 +145,9 @@ class Records:
         return told if isinstance(told, Connection) else None
 
     def attribute(self, receiver: Class, name: str) -> Value | None:
-        """A method that every model has; None for anything else."""
+        """A method or the key that every model has; None for anything else."""
+        if name == "id" and self.driver(receiver.info):
+            return Clause(Text("id"), table=self.table(receiver.info))
         return Bound(receiver, name) if name in _OF_CLASS and self.driver(receiver.info) else None
 
     # Calls
