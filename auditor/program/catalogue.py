@@ -13,9 +13,11 @@ from auditor.sql.meaning import (
     Kind,
     Policy,
     RoleFacts,
+    RowSecurity,
     SettingRead,
     Span,
     Statement,
+    TableShape,
     TermKind,
 )
 
@@ -123,27 +125,59 @@ class Catalogue:
             return
         self._seen.add(key)
         self.located.append(Located(statement, locate))
+        self._take(statement, locate)
+
+    def _take(self, statement: Statement, locate: Locator) -> None:
         if statement.function is not None and statement.function.name:
             known = self.functions.setdefault(statement.function.name.lower(), [])
             known.append(SqlFunction(statement.function, locate))
         if statement.policy is not None:
-            fact = PolicyFact(statement.policy, locate, statement.span, statement.kind)
-            facts = self.table(statement.policy.table.name)
-            (facts.dropped if statement.kind is Kind.DROP_POLICY else facts.policies).append(fact)
+            self._take_policy(PolicyFact(statement.policy, locate, statement.span, statement.kind))
         for change in statement.row_security:
-            facts = self.table(change.table.name)
-            places = {"enable": facts.enabled, "disable": facts.disabled, "force": facts.forced}.get(change.action)
-            if places is not None:
-                places.append(locate(change.table.span))
+            self._take_row_security(change, locate(change.table.span))
         if statement.shape is not None:
-            facts = self.table(statement.shape.table.name)
-            facts.columns.update((column.name, column.type) for column in statement.shape.columns)
-            facts.owner = statement.shape.owner or facts.owner
+            self._take_shape(statement.shape)
         if statement.role is not None:
             self.roles.setdefault(statement.role.name, []).append(statement.role)
         for inner in (*(statement.function.body if statement.function else ()), *statement.body):
             if inner.policy or inner.row_security or inner.shape or inner.role:
                 self.add(inner, locate)
+
+    def _take_policy(self, fact: PolicyFact) -> None:
+        facts = self.table(fact.policy.table.name)
+        (facts.dropped if fact.kind is Kind.DROP_POLICY else facts.policies).append(fact)
+
+    def _take_row_security(self, change: RowSecurity, place: Place) -> None:
+        facts = self.table(change.table.name)
+        places = {"enable": facts.enabled, "disable": facts.disabled, "force": facts.forced}.get(change.action)
+        if places is not None:
+            places.append(place)
+
+    def _take_shape(self, shape: TableShape) -> None:
+        facts = self.table(shape.table.name)
+        facts.columns.update((column.name, column.type) for column in shape.columns)
+        facts.owner = shape.owner or facts.owner
+
+    def take_over(self, other: Catalogue, outdated: Callable[[Place], bool]) -> None:
+        """Take in what another tells, which knows better of places that are `outdated` here."""
+        self.located = [one for one in self.located if not outdated(one.place)]
+        for facts in self.tables.values():
+            facts.policies = [fact for fact in facts.policies if not outdated(fact.place)]
+            facts.dropped = [fact for fact in facts.dropped if not outdated(fact.place)]
+            for places in (facts.enabled, facts.disabled, facts.forced):
+                places[:] = [place for place in places if not outdated(place)]
+        self.located.extend(other.located)
+        for name, told in other.tables.items():
+            facts = self.table(name)
+            facts.columns.update(told.columns)
+            facts.owner = told.owner or facts.owner
+            facts.policies.extend(told.policies)
+            facts.enabled.extend(told.enabled)
+            facts.forced.extend(told.forced)
+        for function, known in other.functions.items():
+            self.functions.setdefault(function, []).extend(known)
+        for role, told_of in other.roles.items():
+            self.roles.setdefault(role, []).extend(told_of)
 
     def table(self, name: str) -> TableFacts:
         """What is known of a table, by its bare name; made empty when nothing was."""

@@ -9,6 +9,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.program.revisions import is_revision, only_downgrades
 from auditor.program.tree import descend
 from auditor.python import nodes
 from auditor.sql.meaning import Kind
@@ -52,10 +53,14 @@ def current(facts: TableFacts) -> Iterator[PolicyFact]:
 
 
 def taken_back(module: ModuleInfo) -> Iterator[nodes.Span]:
-    """The strings of a Django migration that only run when it is taken back.
+    """The strings of a migration that only run when it is taken back.
 
-    They are given as RunSQL's reverse_sql, or stand in the function that RunPython is given second.
+    Django's are given as RunSQL's reverse_sql, or stand in the function that RunPython is given second. Alembic's stand
+    in `downgrade`, or in what that alone calls.
     """
+    if is_revision(module):
+        yield from (text.span for function in only_downgrades(module) for text in function.words.texts)
+        return
     functions = {function.node.name: function.node for function in module.functions()}
     for value in _reverses(module):
         below = functions.get(value.id, value) if isinstance(value, nodes.Name) else value

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from auditor import drivers
+from auditor.drivers import alembic
 from auditor.drivers.model import Act
 from auditor.program.code import FunctionInfo
 from auditor.program.reach import Reach
@@ -47,6 +48,7 @@ _WORDS = (
     | {"autocommit", "isolation_level", "prepare_threshold", "enter_context", "enter_async_context"}
     | ORM_WORDS
     | _BY_HAND
+    | alembic.NAMES
 )
 _PLAIN_WORDS = _WORDS - _AMBIGUOUS
 #: Methods and functions that read a whole file, which may hold SQL.
@@ -98,8 +100,11 @@ def _names_of_drivers(module: ModuleInfo) -> Iterator[str]:
 
 
 def _imports_models(module: ModuleInfo) -> bool:
-    """Whether it imports something of a driver's package, be it no connection."""
-    return any(drivers.holding(part.loads) is not None for part in module.imports)
+    """Whether it imports something of a driver's package, be it no connection, or runs migrations on one."""
+    return any(
+        drivers.holding(part.loads) is not None or part.loads.partition(".")[0] == alembic.PACKAGE
+        for part in module.imports
+    )
 
 
 def _is_direct(function: FunctionInfo) -> bool:

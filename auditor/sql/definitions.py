@@ -42,7 +42,7 @@ _ALTERED: dict[str, Reader] = {
     "user": security.alter_role,
     "view": schema.alter_other,
 }
-_DROPPED: dict[str, Reader] = {"policy": security.drop_policy}
+_DROPPED: dict[str, Reader] = {"policy": security.drop_policy, "table": schema.drop_table}
 
 
 def create(cursor: Cursor, statement: Statement) -> Statement:

@@ -258,12 +258,14 @@ class Column(NamedTuple):
 class TableShape(NamedTuple):
     """A table that is created or changed, with the columns the statement names. `owner` where OWNER TO gives one.
 
-    Also the table of CREATE INDEX and CREATE TRIGGER, and a view, without columns.
+    Also the table of CREATE INDEX and CREATE TRIGGER, and a view, without columns. `renamed` where RENAME TO gives the
+    table another name.
     """
 
     table: Table
     columns: tuple[Column, ...] = ()
     owner: str = ""
+    renamed: str = ""
 
 
 class RoleFacts(NamedTuple):
@@ -323,6 +325,7 @@ class Statement(NamedTuple):
     chain: bool = False  #: COMMIT AND CHAIN, ROLLBACK AND CHAIN
     policy: Policy | None = None
     row_security: tuple[RowSecurity, ...] = ()
+    dropped: tuple[Table, ...] = ()  #: tables that are gone after it
     shape: TableShape | None = None
     role: RoleFacts | None = None
     function: Function | None = None

@@ -49,6 +49,11 @@ def _column(tokens: Sequence[Token], text: str) -> Column:
     return Column(tokens[0].value, typed)
 
 
+def drop_table(cursor: Cursor, statement: Statement) -> Statement:
+    cursor.take("if", "exists")
+    return statement._replace(kind=Kind.DDL, dropped=cursor.tables())
+
+
 def create_view(cursor: Cursor, statement: Statement) -> Statement:
     cursor.take("if", "not", "exists")
     table = cursor.table()
@@ -119,7 +124,7 @@ def alter_table(cursor: Cursor, statement: Statement) -> Statement:
     table = cursor.table()
     columns: list[Column] = []
     security: list[RowSecurity] = []
-    owner = ""
+    owner = renamed = ""
     for action in split_at(cursor.rest(), ","):
         step = Cursor(action, cursor.text, cursor.nested)
         for words, name in _ROW_SECURITY:
@@ -127,10 +132,12 @@ def alter_table(cursor: Cursor, statement: Statement) -> Statement:
                 security.append(RowSecurity(table, name))
         if step.take("owner", "to"):
             owner = step.name()
+        elif step.take("rename", "to"):
+            renamed = step.name()
         elif step.take("add"):
             columns.extend(_added(step))
     return statement._replace(
-        kind=Kind.ALTER_TABLE, row_security=tuple(security), shape=TableShape(table, tuple(columns), owner)
+        kind=Kind.ALTER_TABLE, row_security=tuple(security), shape=TableShape(table, tuple(columns), owner, renamed)
     )
 
 

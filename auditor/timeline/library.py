@@ -149,7 +149,7 @@ class Library:
     def call(self, name: str, call: Invocation) -> Results:
         """A call of a library's callable, by its dotted name."""
         call = call.at(self.walker.scout.meet(External(name), call))
-        made = self._of_driver(name, call)
+        made = self.walker.upgrades.call(name, call) or self._of_driver(name, call)
         if made is not None:
             return made
         held = self.walker.database.held.call(name, call)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 TURNS = 3
 #: A loop over statements or functions is walked for each of them, up to so many.
 UNROLLED = 32
+#: A migration's loop for each of its elements, which are mostly tables.
+UNROLLED_ONCE = 256
 
 
 class Loops:
@@ -106,7 +108,10 @@ class Loops:
         elements = self.walker.elements(source)
         if known and isinstance(source, Items) and not source.items:
             return self.walker.block(node.orelse, [state], frame, flow)
-        if known and len(elements) <= UNROLLED and any(_is_told_apart(element) for element in elements):
+        if known and (
+            (len(elements) <= UNROLLED and any(_is_told_apart(element) for element in elements))
+            or (len(elements) <= UNROLLED_ONCE and self.walker.upgrades.running)
+        ):
             states = [state]
             for element in elements:
                 states = self._once(node, element, states, frame, flow, exits, over_jobs=False)

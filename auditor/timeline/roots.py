@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from auditor.findings import Place
 from auditor.program.migrations import only_takes_back
+from auditor.program.revisions import is_revision
 from auditor.python import nodes
 from auditor.sql.queue import StepKind
 from auditor.timeline.connection import Life, Status
@@ -48,10 +49,15 @@ class Roots:
         self._begun: set[FunctionInfo] = set()
 
     def walk(self, progress: Progress) -> list[Root]:
-        """Walk all of them: scripts first, then what nothing names, then what was not reached from those."""
+        """Walk all of them: scripts first, then what nothing names, then what was not reached from those.
+
+        Before anything else revisions are run: what they leave is what the program works on.
+        """
+        self.walker.upgrades.run()
         if not self.program.relevance.driven and self.program.config.default_driver is None:
             return []
         modules = [module for module in self.program.modules if not module.test or self.program.config.include_tests]
+        modules = [module for module in modules if not is_revision(module)]
         for module in modules:
             if not self._is_alive(module):
                 continue

@@ -244,7 +244,8 @@ class Statements:
 
     def _define(self, run: _Run, statement: Statement) -> None:
         """A statement that defines something adds to what the program knows, wherever it is run from."""
-        if statement.policy or statement.row_security or statement.function or statement.shape or statement.role:
+        defines = statement.policy or statement.row_security or statement.function or statement.shape or statement.role
+        if defines or statement.dropped:
             self.walker.program.catalogue.add(statement, lambda span: self._place(run, span))
 
     def _place(self, run: _Run, span: Span) -> Place:

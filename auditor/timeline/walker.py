@@ -23,6 +23,7 @@ from auditor.timeline.operators import compare, truth_of
 from auditor.timeline.records import Records
 from auditor.timeline.scout import Scout
 from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
+from auditor.timeline.upgrades import Upgrades
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
@@ -88,6 +89,7 @@ class Walker:
         self.records = Records(self)
         self.scout = Scout(self)
         self.models = Models(self)
+        self.upgrades = Upgrades(self)
         self.blocks = Blocks(self)
         self.loops = Loops(self)
         self._dispatch: dict[type, Callable[[Any, State, Frame, Flow], list[State]]] = {
@@ -125,6 +127,18 @@ class Walker:
         self.steps = 0
         self._saw = False
         self.budget = max(min(BUDGET, self._left), LEAST_BUDGET)
+
+    @contextmanager
+    def within(self, budget: int) -> Iterator[Callable[[], int]]:
+        """What is walked inside has a budget of its own; how much of it was taken is told by what this gives."""
+        before = self.steps, self.budget, self._saw
+        self.steps, self.budget, self._saw = 0, budget, True
+        taken = 0
+        try:
+            yield lambda: taken or self.steps
+        finally:
+            taken = self.steps
+            self.steps, self.budget, self._saw = before
 
     def see(self, event: Event, state: State) -> State:
         """Keep an event, and remember it as a part of the way that led here."""
