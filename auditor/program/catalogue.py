@@ -104,6 +104,8 @@ class TableFacts:
     policies: list[PolicyFact] = field(default_factory=list)
     dropped: list[PolicyFact] = field(default_factory=list)
     owner: str = ""
+    #: Where anything is said of it.
+    told: list[Place] = field(default_factory=list)
 
 
 class Catalogue:
@@ -128,15 +130,19 @@ class Catalogue:
         self._take(statement, locate)
 
     def _take(self, statement: Statement, locate: Locator) -> None:
+        place = locate(statement.span)
         if statement.function is not None and statement.function.name:
             known = self.functions.setdefault(statement.function.name.lower(), [])
             known.append(SqlFunction(statement.function, locate))
         if statement.policy is not None:
-            self._take_policy(PolicyFact(statement.policy, locate, statement.span, statement.kind))
+            fact = PolicyFact(statement.policy, locate, statement.span, statement.kind)
+            self._take_policy(fact)
+            self.table(statement.policy.table.name).told.append(place)
         for change in statement.row_security:
             self._take_row_security(change, locate(change.table.span))
+            self.table(change.table.name).told.append(place)
         if statement.shape is not None:
-            self._take_shape(statement.shape)
+            self._take_shape(statement.shape, place)
         if statement.role is not None:
             self.roles.setdefault(statement.role.name, []).append(statement.role)
         for inner in (*(statement.function.body if statement.function else ()), *statement.body):
@@ -153,8 +159,9 @@ class Catalogue:
         if places is not None:
             places.append(place)
 
-    def _take_shape(self, shape: TableShape) -> None:
+    def _take_shape(self, shape: TableShape, place: Place) -> None:
         facts = self.table(shape.table.name)
+        facts.told.append(place)
         facts.columns.update((column.name, column.type) for column in shape.columns)
         facts.owner = shape.owner or facts.owner
 
@@ -164,13 +171,15 @@ class Catalogue:
         for facts in self.tables.values():
             facts.policies = [fact for fact in facts.policies if not outdated(fact.place)]
             facts.dropped = [fact for fact in facts.dropped if not outdated(fact.place)]
-            for places in (facts.enabled, facts.disabled, facts.forced):
+            for places in (facts.enabled, facts.disabled, facts.forced, facts.told):
                 places[:] = [place for place in places if not outdated(place)]
+        self.tables = {name: facts for name, facts in self.tables.items() if facts.told}
         self.located.extend(other.located)
         for name, told in other.tables.items():
             facts = self.table(name)
             facts.columns.update(told.columns)
             facts.owner = told.owner or facts.owner
+            facts.told.extend(told.told)
             facts.policies.extend(told.policies)
             facts.enabled.extend(told.enabled)
             facts.forced.extend(told.forced)

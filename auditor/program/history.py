@@ -52,8 +52,8 @@ class History(Catalogue):
         else:
             facts.forced = [place] if change.action == "force" else []
 
-    def _take_shape(self, shape: TableShape) -> None:
-        super()._take_shape(shape)
+    def _take_shape(self, shape: TableShape, place: Place) -> None:
+        super()._take_shape(shape, place)
         if shape.renamed:
             facts = self.tables.pop(shape.table.name)
             facts.name = shape.renamed
