@@ -24,11 +24,15 @@ class History(Catalogue):
         super().__init__(tenant_settings)
         #: Where statements stand that were run.
         self.ran: set[Place] = set()
+        self._told: set[tuple[Place, str]] = set()
 
     def add(self, statement: Statement, locate: Locator) -> None:
         place = locate(statement.span)
-        if place not in self.ran:
+        if statement.function is not None and statement.function.name:
+            self.located = [one for one in self.located if not _is_older(one.statement, statement)]
+        if (place, statement.text) not in self._told:
             self.located.append(Located(statement, locate))
+        self._told.add((place, statement.text))
         self.ran.add(place)
         for table in statement.dropped:
             self.tables.pop(table.name, None)
@@ -69,6 +73,12 @@ class History(Catalogue):
 def _creates(statement: Statement, table: str) -> bool:
     shape = statement.shape
     return shape is not None and shape.table.name == table and statement.kind is Kind.CREATE_TABLE
+
+
+def _is_older(statement: Statement, later: Statement) -> bool:
+    """Whether a statement defines the function that a later one defines again."""
+    one, other = statement.function, later.function
+    return one is not None and other is not None and (one.name, one.parameters) == (other.name, other.parameters)
 
 
 def _same(fact: PolicyFact, later: PolicyFact) -> bool:
