@@ -17,6 +17,7 @@ from auditor.sql.meaning import (
     SettingRead,
     Span,
     Statement,
+    Table,
     TableShape,
     TermKind,
 )
@@ -72,6 +73,11 @@ class Located:
     @property
     def place(self) -> Place:
         return self.locate(self.statement.span)
+
+    def place_of(self, table: Table) -> Place:
+        """Where a table stands in the statement; the statement, where the name is put in from elsewhere."""
+        place, named = self.place, self.locate(table.span)
+        return named if place.holds(named) else place
 
 
 @dataclass(frozen=True)
@@ -139,7 +145,7 @@ class Catalogue:
             self._take_policy(fact)
             self.table(statement.policy.table.name).told.append(place)
         for change in statement.row_security:
-            self._take_row_security(change, locate(change.table.span))
+            self._take_row_security(change, Located(statement, locate).place_of(change.table))
             self.table(change.table.name).told.append(place)
         if statement.shape is not None:
             self._take_shape(statement.shape, place)

@@ -124,7 +124,7 @@ class Coverage:
             found = next(((column, other) for column, other in columns if column in names), None)
             if found is not None:
                 column, other = found
-                place = located.locate(shape.table.span)
+                place = located.place_of(shape.table)
                 yield Uncovered(facts.name, column, place, other.name, other.enabled[-1])
 
     def _compared(self, facts: TableFacts) -> Iterator[str]:
