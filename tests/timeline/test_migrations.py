@@ -9,7 +9,10 @@ from tests.timeline.world import find
 if TYPE_CHECKING:
     from pathlib import Path
 
-TABLE = "CREATE TABLE notes (id int, tenant_id uuid);\nALTER TABLE notes ENABLE ROW LEVEL SECURITY;\n"
+TABLE = (
+    "CREATE TABLE notes (id int, tenant_id uuid);\n"
+    "ALTER TABLE notes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;\n"
+)
 RAISES = "USING (tenant_id = current_setting('app.tenant', true)::uuid);\n"
 HIDES = "USING (tenant_id = nullif(current_setting('app.tenant', true), '')::uuid);\n"
 FIRST = f"{TABLE}CREATE POLICY own ON notes {RAISES}"
