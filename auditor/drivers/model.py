@@ -25,6 +25,7 @@ class Thing(enum.Enum):
     ASYNC_POOL = "pool of connections for coroutines"
     SESSION = "session: a connection that is taken out of a pool when it is needed"
     SESSIONS = "factory of sessions"
+    ASYNC_SESSIONS = "factory of sessions for coroutines"
     SCOPED = "the session of whoever asks"
     ASYNC_SESSION = "session for coroutines"
     ASYNC_CONNECTION = "connection for coroutines"

@@ -205,6 +205,14 @@ def _flat(body: tuple[nodes.Node, ...]) -> Iterator[nodes.Node]:
             yield from _flat(part.body)
 
 
+def _item_of(target: nodes.Expression) -> tuple[str, str] | None:
+    """The name and the key of `name["key"]`."""
+    if not isinstance(target, nodes.Subscript) or not isinstance(target.value, nodes.Name):
+        return None
+    pieces = target.key.pieces if isinstance(target.key, nodes.Text) else ()
+    return (target.value.id, pieces[0]) if len(pieces) == 1 and isinstance(pieces[0], str) else None
+
+
 def _sets_or_overloads(function: nodes.Function) -> bool:
     """`@x.setter`, `@x.deleter` and `@overload` bind nothing that is called."""
     return any(
@@ -337,6 +345,19 @@ class ModuleInfo:
                     for target in part.targets:
                         if isinstance(target, nodes.Name) and target.id in names:
                             found.setdefault(target.id, []).append((function, part.value))
+        return found
+
+    @cached_property
+    def item_assignments(self) -> dict[tuple[str, str], list[tuple[FunctionInfo, nodes.Expression]]]:
+        """What functions put into the module's dicts under a key that is written out: by name and key."""
+        found: dict[tuple[str, str], list[tuple[FunctionInfo, nodes.Expression]]] = {}
+        for function in self.functions():
+            for part in descend(function.node, into_functions=False):
+                if isinstance(part, nodes.Assign) and part.value is not None:
+                    for target in part.targets:
+                        item = _item_of(target)
+                        if item is not None and item[0] in self.bound:
+                            found.setdefault(item, []).append((function, part.value))
         return found
 
     def place(self, span: nodes.Span) -> Place:

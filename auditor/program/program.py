@@ -282,6 +282,8 @@ class Program:
         module = self._by_path.get(origin.path)
         if module is None:
             return None
+        if origin.piece < 0:
+            return module.place(origin.span)
         last = _last_of(origins, origin, span.end)
         stop = max(min(span.end, last.end), span.start) - last.start + last.skip
         known = (origin.path, origin.span, origin.piece, offset, last.piece, stop)

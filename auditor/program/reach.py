@@ -157,14 +157,22 @@ def _around(bearer: FunctionInfo | Constant) -> tuple[str, ...]:
 
 
 def _names_for(function: FunctionInfo | Constant) -> Iterator[str]:
-    """The names under which a function is used: its own, and of a method the class's, which makes the object."""
+    """The names under which a function is used: its own, and of a method the class's, which makes the object.
+
+    What a constructor makes and keeps is used by the names of its attributes.
+    """
     if isinstance(function, Constant):
         yield function.name
         return
     if not function.node.name.startswith("__"):
         yield function.node.name
-    if function.owner is not None:
-        yield function.owner.node.name
+    if function.owner is None:
+        return
+    yield function.owner.node.name
+    if function.node.name == "__init__":
+        for name, assigned in function.owner.assigned.items():
+            if any(method is function and isinstance(value, nodes.Call) for method, value, _ in assigned):
+                yield name
 
 
 def _words_imported(module: ModuleInfo) -> Iterator[str]:

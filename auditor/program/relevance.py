@@ -27,8 +27,15 @@ if TYPE_CHECKING:
 CONNECTION_NAMES = frozenset({"conn", "connection", "db_conn", "pg_conn", "dbconn", "pgconn", "aconn"})
 #: Names of sessions, in modules that use a driver which has them.
 SESSION_NAMES = frozenset({"session", "db_session", "async_session", "sess", "dbsession"})
+#: Names of what makes sessions, in the same modules.
+FACTORY_NAMES = frozenset(
+    {
+        *("sessionmaker", "session_maker", "async_sessionmaker", "async_session_maker"),
+        *("session_factory", "async_session_factory", "sessionlocal", "asyncsessionlocal"),
+    }
+)
 CURSOR_NAMES = frozenset({"cur", "cursor", "curs", "acur"})
-NAMES = CONNECTION_NAMES | CURSOR_NAMES | SESSION_NAMES
+NAMES = CONNECTION_NAMES | CURSOR_NAMES | SESSION_NAMES | FACTORY_NAMES
 
 #: What stands in every function that asks an ORM for rows, or gives it some to keep.
 ORM_WORDS = frozenset(
@@ -148,7 +155,9 @@ class Sources:
         ]
         # One method that has a connection keeps it for the others.
         owners = {function.owner for function in direct if function.owner is not None}
-        owners.update(cls for cls in module.classes() if _mentions(cls.fields, local))
+        owners.update(
+            cls for cls in module.classes() if _mentions(cls.fields, local) or _mentions(cls.node.bases, local)
+        )
         direct.extend(function for function in module.functions() if function.owner in owners)
         constants = [
             name

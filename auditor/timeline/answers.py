@@ -63,7 +63,7 @@ class Leak(NamedTuple):
     set_at: Place
     kept_at: Place | None
     heir: Place | None
-    #: "pool", "kept", "caller" or "loop".
+    #: "pool", "kept", "session", "caller" or "loop".
     kind: str
     connection: ConnectionState
     #: A cleanup that was undone, so that the value stayed.
@@ -175,7 +175,8 @@ class Timeline:
         sure = connection.sure
         pool = self.pools.get(connection.pool) if connection.pool is not None else None
         given = pool is not None and not pool.place.path
-        if kind == "caller" or (given and self._any_reset_touches(setting.name)):
+        unseen = kind == "session" and (self._is_cleared(setting.name) or self._any_pool_is_none)
+        if kind == "caller" or unseen or (given and self._any_reset_touches(setting.name)):
             # Who uses the connection next, or which pool it comes from, is not seen.
             sure = Confidence.LOW
         yield Leak(
@@ -210,6 +211,15 @@ class Timeline:
             for ran, setting in self.settings()
             if ran.connection == callback.connection
         )
+
+    def _is_cleared(self, name: str) -> bool:
+        """Whether anything takes the setting's value away again."""
+        return any(setting.clears and setting.name in (name, "all") for _, setting in self.settings())
+
+    @cached_property
+    def _any_pool_is_none(self) -> bool:
+        """Whether the program makes a pool that keeps no connections."""
+        return any(pool.null for pool in self.pools.values())
 
     def ends_at_once(self, ran: Ran, setting: SettingSet) -> bool:
         """Whether a local setting ends with its own statement, which makes no use of it itself."""

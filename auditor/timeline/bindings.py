@@ -53,6 +53,18 @@ class Bindings:
         """The name of a table with what is known of its holes filled in; what is not known of it reads `…`."""
         return _named(name, self._text.holes)
 
+    def name_of(self, term: Term) -> str:
+        """The name that a term holds, `…` standing for what is not known of it."""
+        value: Value = UNKNOWN
+        if term.kind is TermKind.PARAMETER:
+            value = self._parameter(term.text)
+        elif term.kind is TermKind.HOLE and term.holes:
+            value = self._hole(term.holes[0])
+        elif term.kind in (TermKind.LITERAL, TermKind.COLUMN):
+            value = Text(term.text, self._text.holes)
+        value = value.value if isinstance(value, Quoted) else value
+        return _named(value.value, value.holes) if isinstance(value, Text) else UNNAMED
+
     def _written(self, term: Term) -> Resolved:
         """A literal or name, what its holes hold being filled in."""
         if not term.holes and HOLE_OPEN not in term.text:

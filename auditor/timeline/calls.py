@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor import drivers
+from auditor.findings import Confidence
 from auditor.python import nodes
 from auditor.timeline import collections, strings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
-from auditor.timeline.events import Worked
-from auditor.timeline.invocation import OPEN, Invocation
+from auditor.timeline.events import Stranded, Worked
+from auditor.timeline.invocation import OPEN, Invocation, called_name, goes_on, positional_ways
 from auditor.timeline.parameters import Parameters
 from auditor.timeline.pure import PureCalls
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge_raises, merge_values
@@ -32,7 +33,6 @@ from auditor.timeline.values import (
     Instance,
     Items,
     Key,
-    Made,
     Mapping,
     Pending,
     Pool,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from auditor.findings import Place
-    from auditor.program.code import FunctionInfo
+    from auditor.program.code import ClassInfo, FunctionInfo
     from auditor.timeline.evaluate import Results
     from auditor.timeline.invocation import Keywords
     from auditor.timeline.pure import Outcome
@@ -91,6 +91,8 @@ class Calls:
         results: Results = []
         for before, callee in self.walker.evaluate(node.function, state, frame, flow):
             for call in self._invocations(node, before, frame, flow):
+                if goes_on(node):
+                    call = call.at(self._gone_on(call.state, call.place, frame))
                 changed = self._changed_in_place(node, callee, call)
                 results.extend(self.apply(callee, call) if changed is None else changed)
         return merge_values(results)
@@ -103,14 +105,7 @@ class Calls:
     def _invocations(self, node: nodes.Call, state: State, frame: Frame, flow: Flow) -> Iterator[Invocation]:
         expressions = [*node.arguments, *(value for _, value in node.keywords)]
         for after, got in self.walker.evaluator.each(expressions, state, frame, flow):
-            positional: list[Value] = []
-            for expression, value in zip(node.arguments, got, strict=False):
-                if not isinstance(expression, nodes.Starred):
-                    positional.append(value)
-                elif isinstance(value, Items) and not value.open:
-                    positional.extend(value.items)
-                else:
-                    positional.append(Unknown(row=from_row(value)))
+            given = list(zip(node.arguments, got, strict=False))
             named: list[tuple[str, Value]] = []
             for (name, _), value in zip(node.keywords, got[len(node.arguments) :], strict=True):
                 if name is not None:
@@ -120,7 +115,8 @@ class Calls:
                     named.extend([(OPEN, UNKNOWN)] if value.open else [])
                 else:
                     named.append((OPEN, Unknown(row=from_row(value))))
-            yield Invocation(tuple(positional), tuple(named), after, frame, flow, node.span)
+            for positional in positional_ways(given):
+                yield Invocation(positional, tuple(named), after, frame, flow, node.span)
 
     def _changed_in_place(self, node: nodes.Call, callee: Value, call: Invocation) -> Results | None:
         """`collection.append(x)` and its like: what names the collection names the changed one from here on."""
@@ -315,7 +311,7 @@ class Calls:
         after = objects.call_method(instance, "__post_init__", ready)
         return [(then, instance) for then, _ in after] if after is not None else [(ready.state, instance)]
 
-    def construct_typed(self, instance: Instance) -> None:
+    def construct_typed(self, instance: Instance | Connection, info: ClassInfo) -> None:
         """Run a constructor nobody is seen to call, so that the object has what its annotations and defaults give."""
         init = self.walker.objects.class_member(instance, "__init__")
         if not isinstance(init, Function):
@@ -325,7 +321,7 @@ class Calls:
         values = self.parameters.of_root(init.info, frame, instance)
         out = Flow()
         start = names.start().bind_all(frame.key, values)
-        with self.walker.as_root(f"new {instance.info.dotted}", lasting=True):
+        with self.walker.as_root(f"new {info.dotted}", lasting=True):
             ends = self.walker.block(init.info.node.body, [start], frame, out)
         ends = [*ends, *(after for after, _ in out.returns)]
         if ends:
@@ -391,14 +387,25 @@ class Calls:
         """A yield to code that is not seen: it may work on what it is given, and fail."""
         key = holds_connection(value)
         manager = frame.function is not None and frame.function.is_manager
+        if manager and key is None:
+            state = self._gone_on(state, frame.module.place(span), frame)
         keys = (key,) if key is not None else ()
         state = self.work(state, frame.module.place(span), "the code that uses this", keys, frame)
         if manager or key is not None:
             raised = self.walker.raised("python", None, span, frame)
             flow.raises.append((self.walker.failed(state, raised), raised))
-        if key is not None:
-            self.walker.database.may_fail(key, state, flow, span, frame)
-        return [state]
+        if key is None:
+            return [state]
+        self.walker.database.may_fail(key, state, flow, span, frame)
+        return [state, *self.walker.database.kept_by_user(key, state, frame, span)]
+
+    def _gone_on(self, state: State, place: Place, frame: Frame) -> State:
+        """What was asked for goes on in code that is not seen, on other connections than one that was given back."""
+        stranded = state.job.stranded
+        if stranded is None:
+            return state
+        event = Stranded(place, *stranded, (), Confidence.MEDIUM, frame.symbol)
+        return self.walker.see(event, state.with_job(replace(state.job, stranded=None)))
 
     # What is not followed
 
@@ -411,7 +418,7 @@ class Calls:
         if key is None and not (row and self._for_effect(callee, call)):
             return [(call.state, Unknown(row=row))]
         keys = (key,) if key is not None else ()
-        state = self.work(call.state, call.place, _called(callee), keys, call.frame)
+        state = self.work(call.state, call.place, called_name(callee), keys, call.frame)
         raised = self.walker.raised("python", None, call.span, call.frame)
         call.flow.raises.append((self.walker.failed(state, raised), raised))
         if key is not None:
@@ -479,13 +486,3 @@ class Calls:
             return [(call.state, collections.read(receiver, callee.name, call.positional))]
         guessed = self.walker.database.guess(receiver, callee.name, call)
         return guessed if guessed is not None else self.walker.library.method(callee, call)
-
-
-def _called(callee: Value) -> str:
-    if isinstance(callee, Bound):
-        return f"{callee.name}()"
-    if isinstance(callee, (External, Made)):
-        return f"{callee.name.rpartition('.')[2]}()"
-    if isinstance(callee, Function):
-        return f"{callee.info.node.name}()"
-    return "a call that is not followed"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.drivers.model import Act, AfterBlock, Driver, Thing
 from auditor.findings import Confidence
-from auditor.program.relevance import CONNECTION_NAMES, CURSOR_NAMES, SESSION_NAMES
+from auditor.program.relevance import CONNECTION_NAMES, CURSOR_NAMES, FACTORY_NAMES, SESSION_NAMES
 from auditor.timeline import connection as change
 from auditor.timeline import orm
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
@@ -16,7 +16,7 @@ from auditor.timeline.driver_blocks import DriverBlocks
 from auditor.timeline.events import Ended, JobEnded, Opened
 from auditor.timeline.held import HeldConnections
 from auditor.timeline.invocation import OPEN
-from auditor.timeline.pools import Pools
+from auditor.timeline.pools import FOR_COROUTINES, Pools
 from auditor.timeline.sessions import Sessions
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge
 from auditor.timeline.statements import Statements
@@ -63,8 +63,9 @@ _NAMES = {
     **dict.fromkeys(CONNECTION_NAMES, Thing.CONNECTION),
     **dict.fromkeys(CURSOR_NAMES, Thing.CURSOR),
     **dict.fromkeys(SESSION_NAMES, Thing.SESSION),
+    **dict.fromkeys(FACTORY_NAMES, Thing.SESSIONS),
 }
-_FOR_COROUTINES = (Thing.ASYNC_SESSION, Thing.ASYNC_CONNECTION)
+_POOLS = (Thing.POOL, Thing.ASYNC_POOL, Thing.NULL_POOL, Thing.SESSIONS, Thing.ASYNC_SESSIONS)
 #: Attributes under which an engine, a session or a connection shows itself to code without coroutines.
 _VIEWS = frozenset({"sync_engine", "sync_session", "sync_connection", "pool", "dbapi_connection", "driver_connection"})
 #: What is done to a session without a connection takes none out of the pool.
@@ -179,8 +180,17 @@ class Database:
         for name in sorted(self.walker.objects.library_names(info)):
             made = drivers.made_by(name)
             if made is not None:
-                return self.make(made[0], made[1], call)
+                return [way for way in self.make(made[0], made[1], call) for way in self.as_own(info, way, call)]
         return None
+
+    def as_own(self, info: ClassInfo, way: tuple[State, Value], call: Invocation) -> Results:
+        """A session of the project's own class: its constructor runs, too."""
+        state, value = way
+        if not isinstance(value, Connection):
+            return [way]
+        own = replace(value, info=info)
+        made = self.walker.objects.call_method(own, "__init__", call.at(state))
+        return [(after, own) for after, _ in made] if made is not None else [(state, own)]
 
     def connect_options(self, driver: Driver, options: dict[str, Value]) -> tuple[Autocommit, int | None, bool]:
         """What connect() is told: autocommit, after how many executions to prepare, who binds parameters."""
@@ -212,7 +222,7 @@ class Database:
 
     def given(self, driver: Driver, thing: Thing, key: Key) -> Value:
         """A thing of the driver that comes from outside: an argument whose caller is not seen."""
-        if thing in (Thing.POOL, Thing.NULL_POOL, Thing.SESSIONS):
+        if thing in _POOLS:
             return self.pools.given(driver, thing, key)
         if thing in (Thing.SESSION, Thing.ASYNC_SESSION):
             self.sessions.given(key)
@@ -225,7 +235,7 @@ class Database:
                 autocommit=autocommit,
                 status=Status.UNKNOWN,
                 prepares_after=prepares,
-                client_cursors=client or (bool(driver.client_dbapis) and thing not in _FOR_COROUTINES),
+                client_cursors=client or (bool(driver.client_dbapis) and thing not in FOR_COROUTINES),
             )
         if thing in (Thing.CURSOR, Thing.CLIENT_CURSOR):
             return Cursor(key, thing is Thing.CLIENT_CURSOR)
@@ -235,7 +245,7 @@ class Database:
         """What an argument is that is only known by its name: a connection or cursor of the driver in use here."""
         thing = _NAMES.get(name.lower().lstrip("_"))
         driver = self.walker.program.driver_in(module) if thing is not None else None
-        if thing is Thing.SESSION and (driver is None or not driver.client_dbapis):
+        if thing in (Thing.SESSION, Thing.SESSIONS) and (driver is None or not driver.client_dbapis):
             return UNKNOWN
         return self.given(driver, thing, key) if driver is not None and thing is not None else UNKNOWN
 
@@ -324,6 +334,9 @@ class Database:
 
     def call(self, receiver: Value, name: str, call: Invocation) -> Results:
         """A method of a connection, cursor or pool."""
+        if name == "__init__" and isinstance(receiver, Connection):
+            self.sessions.bound(receiver, call)
+            return [(call.state, NONE)]
         act = self._act_of(receiver, name, call.state)
         if isinstance(receiver, Pool) and self.tasks.is_one(receiver.key):
             of_task = self.tasks.call(receiver, act, call)
@@ -497,6 +510,14 @@ class Database:
         if not before.in_transaction and before.status is not Status.UNKNOWN:
             return state
         return self.walker.see(Ended(place, key, how, by, before, after, frame.symbol), state)
+
+    def kept_by_user(self, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
+        """Code that is not seen has worked with the connection: it may have committed, and kept what was set for it."""
+        connection = self.state_of(key, state)
+        pending = any(setting.pending is not None and setting.pending.is_value for setting in connection.settings)
+        if not pending or connection.status is not Status.OPEN or connection.blocks or state.job.claims:
+            return []
+        return [self.end(key, state, "commit", "the code that uses this", frame.module.place(span), frame)]
 
     def _commit(self, receiver: Value, call: Invocation) -> Results:
         return self._end_by_call(receiver, "commit", call)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from auditor.program.catalogue import UNNAMED
 from auditor.program.relevance import SESSION_SETTINGS
 from auditor.sql.meaning import Change, Kind, SettingChange, Span, Statement, TermKind
 from auditor.sql.queue import Step, StepKind
@@ -148,7 +147,7 @@ class Effects:
 
     def _setting(self, changed: SettingChange, bindings: Bindings, locate: Locate) -> SettingSet:
         """A change of a setting, what comes from outside being filled in; its name is … where it is not known."""
-        lowered = (bindings.resolve(changed.name).text or UNNAMED).lower()
+        lowered = (bindings.resolve(changed.name).text or bindings.name_of(changed.name)).lower()
         value = bindings.resolve(changed.value)
         local = bindings.resolve(changed.local)
         where = Where.UNKNOWN if local.is_true is None else Where.LOCAL if local.is_true else Where.SESSION

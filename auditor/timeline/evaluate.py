@@ -135,7 +135,10 @@ class Evaluator:
                 call = Invocation((), (), after, frame, flow, node.span)
                 results.extend(self.walker.models.taken(value, node.key, key, call))
             else:
-                results.append((after, either([self._item(option, key) for option in options_of(value)])))
+                item = either([self._item(option, key) for option in options_of(value)])
+                if item == UNKNOWN:
+                    item = self.walker.names.declared_item(node.value, key, frame) or item
+                results.append((after, item))
         return results
 
     def _item(self, collection: Value, key: Value) -> Value:

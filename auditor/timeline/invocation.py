@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from auditor.timeline.values import UNKNOWN, Value
+from auditor.python import nodes
+from auditor.timeline.values import (
+    MOST_OPTIONS,
+    UNKNOWN,
+    Bound,
+    External,
+    Function,
+    Items,
+    Made,
+    Unknown,
+    Value,
+    from_row,
+    options_of,
+)
 
 if TYPE_CHECKING:
     from auditor.findings import Place
-    from auditor.python import nodes
     from auditor.timeline.state import Flow, Frame, State
 
 Keywords = tuple[tuple[str, Value], ...]
@@ -65,3 +77,43 @@ class Invocation(NamedTuple):
     def at(self, state: State) -> Invocation:
         """The same call from another state."""
         return self._replace(state=state)
+
+
+#: What a middleware calls so that the request goes on, under its name in Starlette and in Django.
+_GOES_ON = frozenset({"call_next", "get_response"})
+
+
+def goes_on(node: nodes.Call) -> bool:
+    """Whether a call lets a request go on: to whatever is behind a middleware."""
+    function = node.function
+    name = function.id if isinstance(function, nodes.Name) else getattr(function, "name", "")
+    # ASGI: app(scope, receive, send)
+    return name in _GOES_ON or (name == "app" and len(node.arguments) == 3 and isinstance(function, nodes.Attribute))
+
+
+def positional_ways(given: list[tuple[nodes.Expression, Value]]) -> list[tuple[Value, ...]]:
+    """What is passed by position, as many ways as there are collections that `*` may spread."""
+    ways: list[tuple[Value, ...]] = [()]
+    for expression, value in given:
+        spreads = isinstance(expression, nodes.Starred)
+        options: list[tuple[Value, ...]] = [_spread(option) for option in options_of(value)] if spreads else [(value,)]
+        if len(options) * len(ways) > MOST_OPTIONS:
+            options = [(Unknown(row=from_row(value)),)]
+        ways = [(*way, *option) for way in ways for option in options]
+    return ways
+
+
+def _spread(value: Value) -> tuple[Value, ...]:
+    if not isinstance(value, Items) or (value.open and not value.items):
+        return (Unknown(row=from_row(value)),)
+    return (*value.items, Unknown(row=from_row(value))) if value.open else value.items
+
+
+def called_name(callee: Value) -> str:
+    if isinstance(callee, Bound):
+        return f"{callee.name}()"
+    if isinstance(callee, (External, Made)):
+        return f"{callee.name.rpartition('.')[2]}()"
+    if isinstance(callee, Function):
+        return f"{callee.info.node.name}()"
+    return "a call that is not followed"

@@ -143,7 +143,7 @@ class Library:
 
     def _listen(self, call: Invocation) -> Results:
         target, event, listener = call.argument(0, "target"), call.argument(1, "identifier"), call.argument(2, "fn")
-        self.walker.database.sessions.listen(target, event, listener)
+        self.walker.database.sessions.listeners.listen(target, event, listener)
         return [(call.state, NONE)]
 
     def call(self, name: str, call: Invocation) -> Results:

@@ -159,7 +159,8 @@ class Mapper:
         parts = rest.split(".")
         last = parts[-1]
         if "func" in parts[:-1]:
-            return orm.call(".".join(parts[parts.index("func") + 1 :]), call.positional)
+            called = ".".join(parts[parts.index("func") + 1 :])
+            return orm.call(called, call.positional, call.frame.module.path, call.span)
         if last in _STATEMENTS:
             return self._statement(last, call)
         if last in _CONSTANTS and not call.positional:
@@ -304,7 +305,7 @@ class Mapper:
         known = state.get(self._waiting, "changes")
         waiting = known.items if isinstance(known, Items) else ()
         added = any(isinstance(item, Change) and item.which == instance for item in waiting)
-        return added or self.walker.objects.is_typed(instance)
+        return added or self.walker.types.is_typed(instance)
 
     def _wait(self, change: Change, state: State) -> State:
         self.walker.database.used += 1

@@ -20,6 +20,7 @@ from auditor.timeline.values import (
     Key,
     Module,
     Pending,
+    Text,
     Unknown,
     Value,
     either,
@@ -201,10 +202,30 @@ class Names:
                 if isinstance(node, nodes.Assign) and node.annotation is not None:
                     frame = self.module_frame(module)
                     key = self.walker.keys.of("annotated", frame.key, name)
-                    value = self.walker.objects.typed(node.annotation, frame, key)
+                    value = self.walker.types.typed(node.annotation, frame, key)
         self._declaring.discard(mark)
         self._declared[mark] = None if value == UNKNOWN else value
         return self._declared[mark]
+
+    def declared_item(self, collection: nodes.Expression, key: Value, frame: Frame) -> Value | None:
+        """What functions put into a dict of the module under a key: what it holds once the program has started."""
+        if not isinstance(collection, nodes.Name) or not isinstance(key, Text) or key.holes:
+            return None
+        module, name = frame.module, collection.id
+        bound = module.bound.get(name, ())
+        imported = self.imported(bound[0], module) if len(bound) == 1 and isinstance(bound[0], nodes.Import) else None
+        if isinstance(imported, Imported):
+            module, name = imported.module, imported.attribute
+        mark = (module, f"{name}[{key.value}]")
+        if mark not in self._declared and mark not in self._declaring:
+            self._declaring.add(mark)
+            found: list[Value] = []
+            for function, expression in module.item_assignments.get((name, key.value), ()):
+                found.extend(self.walker.calls.evaluate_in(function, expression))
+            value = either([option for option in found if option not in (NONE, UNKNOWN)] or [UNKNOWN])
+            self._declaring.discard(mark)
+            self._declared[mark] = None if value == UNKNOWN else value
+        return self._declared.get(mark)
 
     # Definitions
 
@@ -238,7 +259,7 @@ class Names:
         """What a decorator makes of a function or class; one of a library is taken to leave it what it is."""
         if isinstance(applied, External) and applied.name in _MANAGERS:
             return [(call.state, replace(value, manager=True) if isinstance(value, Function) else value)]
-        if self.walker.database.sessions.decorated(applied, value):
+        if self.walker.database.sessions.listeners.decorated(applied, value):
             return [(call.state, value)]
         if isinstance(applied, (Function, Instance, Class)):
             useful = (Function, Class, Instance, Bound, Pending)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.program.tree import descend
 from auditor.python import nodes
 from auditor.timeline.invocation import Invocation
-from auditor.timeline.outside import is_client
 from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
     NONE,
@@ -20,10 +20,8 @@ from auditor.timeline.values import (
     Either,
     External,
     Function,
-    Imported,
     Instance,
     Items,
-    Key,
     Made,
     Module,
     Pool,
@@ -38,27 +36,10 @@ from auditor.timeline.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from auditor.drivers import Thing
+    from auditor.drivers.model import Thing
     from auditor.program.code import ClassInfo
     from auditor.timeline.evaluate import Results
     from auditor.timeline.walker import Walker
-
-#: Generic types that say nothing of what they hold.
-_WRAPPERS = ("Optional", "Annotated", "Final", "ClassVar", "Union", "Type", "type", "Required", "NotRequired")
-_CONTEXTS = (
-    "Iterator",
-    "AsyncIterator",
-    "Generator",
-    "AsyncGenerator",
-    "Iterable",
-    "AsyncIterable",
-    "Sequence",
-    "list",
-    "List",
-)
-
-#: Types whose values cannot break out of quotes they are put between.
-_PLAIN = frozenset({"builtins.int", "builtins.float", "builtins.bool", "uuid.UUID", "decimal.Decimal"})
 
 
 class Objects:
@@ -66,7 +47,6 @@ class Objects:
 
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
-        self._typed: dict[Key, bool] = {}
         self._class_values: dict[tuple[ClassInfo, str], Value | None] = {}
         self._declared: dict[tuple[ClassInfo, str], Value] = {}
         self._lineages: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
@@ -97,8 +77,9 @@ class Objects:
         if isinstance(receiver, External):
             return [(state, self.walker.database.held.value(External(f"{receiver.name}.{name}")))]
         if isinstance(receiver, (Connection, Cursor, Pool)):
-            known = self.walker.database.attribute(receiver, name, state)
-            return [(state, Bound(receiver, name) if known is None else known)]
+            own = self._own(receiver, name, state, frame, flow, span)
+            known = self.walker.database.attribute(receiver, name, state) if own is None else None
+            return own or [(state, Bound(receiver, name) if known is None else known)]
         if isinstance(receiver, Function) and name in ("__wrapped__", "func"):
             return [(state, receiver)]
         if isinstance(receiver, Made):
@@ -126,19 +107,40 @@ class Objects:
             return self._method(receiver, member, state, frame, flow, span)
         if member is not None:
             return [(state, self._enum_member(receiver, name, member))]
+        return [(state, self._not_defined(receiver, name))]
+
+    def _not_defined(self, receiver: Value, name: str) -> Value:
+        """An attribute that no class of the project defines."""
+        if isinstance(receiver, Super) and isinstance(receiver.instance, Connection):
+            return Bound(replace(receiver.instance, info=None), name)
         if isinstance(receiver, Instance):
             declared = self.declared(receiver.info, name)
             if declared is not None:
-                return [(state, declared)]
-            driver_thing = self._library_base(receiver.info)
+                return declared
+            driver_thing = self.library_base(receiver.info)
             if driver_thing is not None:
-                return [(state, Bound(UNKNOWN, name))]
+                return Bound(UNKNOWN, name)
         if name in ("name", "value"):
-            return [(state, UNKNOWN)]
+            return UNKNOWN
         of_record = self.walker.records.attribute(receiver, name) if isinstance(receiver, Class) else None
         if of_record is not None:
-            return [(state, of_record)]
-        return [(state, Bound(receiver, name) if isinstance(receiver, (Instance, Super)) else UNKNOWN)]
+            return of_record
+        return Bound(receiver, name) if isinstance(receiver, (Instance, Super)) else UNKNOWN
+
+    def _own(
+        self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span
+    ) -> Results | None:
+        """What the project's class of a connection or session adds to the driver's; None where it adds nothing."""
+        if not isinstance(receiver, Connection) or receiver.info is None:
+            return None
+        kept = state.get(receiver.key, name) or self.walker.names.base_attribute(receiver.key, name)
+        if kept is not None and kept not in (NONE, UNKNOWN):
+            return [(state, kept)]
+        member = self.class_member(receiver, name)
+        if isinstance(member, Function):
+            return self._method(receiver, member, state, frame, flow, span)
+        value = self.declared(receiver.info, name) or member or kept
+        return [(state, value)] if value is not None else None
 
     def kept(self, receiver: Instance, name: str, state: State) -> Value | None:
         """An attribute that was set on this very object."""
@@ -213,18 +215,19 @@ class Objects:
             known = self._library_names[info] = frozenset(base.name for base in bases if isinstance(base, External))
         return known
 
-    def _library_base(self, info: ClassInfo) -> tuple[drivers.Driver, Thing] | None:
+    def library_base(self, info: ClassInfo) -> tuple[drivers.Driver, Thing] | None:
         return next((known for name in sorted(self.library_names(info)) if (known := drivers.typed_as(name))), None)
 
     def class_member(self, receiver: Value, name: str) -> Value | None:
         """What the class of `receiver`, or the first of its bases to have it, binds to a name."""
         if isinstance(receiver, Super):
             instance = receiver.instance
-            start = instance.info if isinstance(instance, (Instance, Class)) else receiver.after
+            own = instance.info if isinstance(instance, (Instance, Class, Connection)) else None
+            start = own or receiver.after
             lineage = list(self.lineage(start))
             after = lineage.index(receiver.after) + 1 if receiver.after in lineage else 1
             lineage = lineage[after:]
-        elif isinstance(receiver, (Instance, Class)):
+        elif isinstance(receiver, (Instance, Class, Connection)) and receiver.info is not None:
             lineage = list(self.lineage(receiver.info))
         else:
             return None
@@ -249,7 +252,7 @@ class Objects:
         elif isinstance(member, nodes.Assign) and member.value is not None:
             value = self._class_assignment(cls, member, frame)
         elif isinstance(member, nodes.Assign) and member.annotation is not None:
-            typed = self.typed(member.annotation, frame, self.walker.keys.of("field", cls, member.span))
+            typed = self.walker.types.typed(member.annotation, frame, self.walker.keys.of("field", cls, member.span))
             value = typed if typed != UNKNOWN else None
         self._class_values[mark] = value
         return value
@@ -262,13 +265,17 @@ class Objects:
             value = self._class_value(cls, other)
             state = state.bind(frame.key, other, value) if value is not None else state
         assert member.value is not None
-        ways = self.walker.evaluate(member.value, state, frame, Flow())
+        # What a class body opens is there for every object, whoever is the first to ask for it.
+        with self.walker.as_root(f"class {cls.dotted}", lasting=True):
+            ways = self.walker.evaluate(member.value, state, frame, Flow())
+        for after, _ in ways[:1]:
+            self.walker.names.keep(State(connections=after.connections))
         value = either([way for _, way in ways]) if ways else UNKNOWN
         if isinstance(value, Made) and value.name.rpartition(".")[2] in ("field", "Field", "attrib", "ib"):
             default = dict(value.keywords).get("default") or (value.arguments[0] if value.arguments else None)
             value = default if default is not None else UNKNOWN
         if member.annotation is not None and value in (NONE, UNKNOWN):
-            typed = self.typed(member.annotation, frame, self.walker.keys.of("field", cls, member.span))
+            typed = self.walker.types.typed(member.annotation, frame, self.walker.keys.of("field", cls, member.span))
             value = typed if typed != UNKNOWN else value
         return value
 
@@ -302,92 +309,7 @@ class Objects:
             if cls is not info and name in cls.members and info in self.lineage(cls)
         ]
 
-    # What a value of a type is
-
-    def typed(self, annotation: nodes.Expression, frame: Frame, key: Key) -> Value:
-        """A value that is only known by its annotation: a connection that was given, an object of a class."""
-        if isinstance(annotation, nodes.Binary) and annotation.operator == "|":
-            return either(
-                [
-                    option
-                    for part in (annotation.left, annotation.right)
-                    if (option := self.typed(part, frame, key)) != NONE
-                ]
-                or [UNKNOWN]
-            )
-        if isinstance(annotation, nodes.Constant):
-            return NONE if annotation.value is None else UNKNOWN
-        if isinstance(annotation, nodes.Subscript):
-            return self._typed_generic(annotation, frame, key)
-        alias = self._alias(annotation, frame)
-        if alias is not None:
-            return self.typed(*alias, key)
-        value = self.constant(annotation, frame)
-        if isinstance(value, External):
-            if value.name in _PLAIN:
-                return Made(value.name)
-            known = drivers.typed_as(value.name)
-            if known is None:
-                return Made(value.name) if is_client(value.name) else UNKNOWN
-            return self.walker.database.given(known[0], known[1], key)
-        if isinstance(value, Class):
-            base = self._library_base(value.info)
-            if base is not None:
-                return self.walker.database.given(base[0], base[1], key)
-            return self.instance(value.info) if not self.is_enum(value.info) else UNKNOWN
-        return UNKNOWN
-
-    def _alias(self, annotation: nodes.Expression, frame: Frame) -> tuple[nodes.Expression, Frame] | None:
-        """What a name stands for that is bound to an annotation: `Db = Annotated[Session, Depends(get_db)]`."""
-        module, name = frame.module, annotation.id if isinstance(annotation, nodes.Name) else ""
-        if isinstance(annotation, nodes.Attribute) and isinstance(annotation.value, nodes.Name):
-            held = self.walker.names.lookup(annotation.value.id, State(), frame)
-            if not isinstance(held, Module):
-                return None
-            module, name = held.module, annotation.name
-        for _ in range(4):
-            bound = module.bound.get(name, ())
-            if len(bound) != 1:
-                return None
-            if isinstance(bound[0], nodes.Assign):
-                value = bound[0].value
-                generic = isinstance(value, nodes.Subscript) and isinstance(value.value, nodes.Name)
-                return (value, self.walker.names.module_frame(module)) if value is not None and generic else None
-            found = self.walker.names.imported(bound[0], module) if isinstance(bound[0], nodes.Import) else None
-            if not isinstance(found, Imported):
-                return None
-            module, name = found.module, found.attribute
-        return None
-
-    def _typed_generic(self, annotation: nodes.Subscript, frame: Frame, key: Key) -> Value:
-        head = annotation.value
-        name = head.id if isinstance(head, nodes.Name) else head.name if isinstance(head, nodes.Attribute) else ""
-        inner = annotation.key.items if isinstance(annotation.key, nodes.Items) else (annotation.key,)
-        if name == "Annotated":
-            for extra in inner[1:]:
-                ways = self.walker.evaluate(extra, State(), frame, Flow())
-                if ways and isinstance(ways[0][1], Made) and ways[0][1].name.rpartition(".")[2] == "Depends":
-                    return ways[0][1]
-            return self.typed(inner[0], frame, key)
-        if name in _WRAPPERS:
-            options = [value for part in inner if (value := self.typed(part, frame, key)) != NONE]
-            return either(options or [UNKNOWN])
-        if name in _CONTEXTS:
-            return UNKNOWN
-        return self.typed(head, frame, key)
-
-    def instance(self, info: ClassInfo) -> Instance:
-        """An object of a class whose making is not seen: its constructor runs once, with what annotations tell."""
-        key = self.walker.keys.of("typed", info)
-        instance = Instance(info, key)
-        if key not in self._typed:
-            self._typed[key] = True
-            self.walker.calls.construct_typed(instance)
-        return instance
-
-    def is_typed(self, instance: Instance) -> bool:
-        """Whether the object is one whose making is not seen."""
-        return instance.key in self._typed
+    # What is assigned anywhere
 
     def declared(self, info: ClassInfo, name: str) -> Value | None:
         """What any method of a class assigns to an attribute: the value an object has once it is in use."""
@@ -404,7 +326,9 @@ class Objects:
                     found.extend(self.walker.calls.evaluate_in(method, expression))
                 if annotation is not None:
                     frame = self.walker.names.module_frame(cls.module)
-                    found.append(self.typed(annotation, frame, self.walker.keys.of("attribute", cls, name)))
+                    found.append(
+                        self.walker.types.typed(annotation, frame, self.walker.keys.of("attribute", cls, name))
+                    )
             self._busy.discard(mark)
             useful = [option for value in found for option in options_of(value) if option not in (NONE, UNKNOWN)]
             value = either(useful or [UNKNOWN])
@@ -433,7 +357,10 @@ class Objects:
             return [state.bind(receiver.key, name, value)]
         if isinstance(receiver, (Connection, Cursor)):
             call = Invocation((value,), (), state, frame, flow, span)
-            return self.walker.database.set_attribute(receiver, name, call)
+            states = self.walker.database.set_attribute(receiver, name, call)
+            if isinstance(receiver, Connection) and receiver.info is not None:
+                return [after.bind(receiver.key, name, value) for after in states]
+            return states
         if isinstance(receiver, Made) and receiver.key:
             return [state.bind(receiver.key, name, value)]
         if isinstance(receiver, Module):
@@ -442,7 +369,7 @@ class Objects:
 
     def call_method(self, receiver: Value, name: str, call: Invocation) -> Results | None:
         """Call a method if the receiver has it; None when it hasn't."""
-        if not isinstance(receiver, Instance):
+        if not isinstance(receiver, (Instance, Connection)):
             return None
         member = self.class_member(receiver, name)
         if not isinstance(member, Function):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from auditor.program.origins import Origin
 from auditor.sql.meaning import hole
 from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
@@ -26,6 +27,8 @@ from auditor.timeline.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from auditor.python import nodes
 
 #: Operators of Python as those of SQL.
 _OPERATORS = {"==": "=", "!=": "<>", "&": "AND", "|": "OR", "//": "/", "is": "IS", "is not": "IS NOT"}
@@ -95,9 +98,11 @@ def method(receiver: Clause, name: str, arguments: tuple[Value, ...]) -> Value |
     return receiver if name in _SAME_METHODS else None
 
 
-def call(name: str, arguments: tuple[Value, ...]) -> Clause:
-    """A function of SQL, called with these arguments."""
-    return clause(f"{name}(", *_separated([expression(value) for value in arguments], ", "), ")")
+def call(name: str, arguments: tuple[Value, ...], path: str, span: nodes.Span) -> Clause:
+    """A function of SQL, called with these arguments at that place."""
+    head = f"{name}("
+    written = Text(head, (), (Origin(0, len(head), path, span, -1, 0),))
+    return clause(written, *_separated([expression(value) for value in arguments], ", "), ")")
 
 
 def joined(word: str, arguments: tuple[Value, ...]) -> Clause:

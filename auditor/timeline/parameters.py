@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from auditor.program.code import FunctionInfo
     from auditor.python import nodes
     from auditor.timeline.invocation import Invocation, Keywords
-    from auditor.timeline.values import Instance
     from auditor.timeline.walker import Walker
 
 
@@ -32,7 +31,7 @@ class Parameters:
             bound[parameter.name] = self._unfilled(info, parameter, frame)
         return call.state.bind_all(frame.key, bound)
 
-    def of_root(self, info: FunctionInfo, frame: Frame, me: Instance | None = None) -> dict[str, Value]:
+    def of_root(self, info: FunctionInfo, frame: Frame, me: Value | None = None) -> dict[str, Value]:
         """What the parameters of an entry point hold, nobody being seen to call it.
 
         `me` is its self where that is known: a method's, or that of what a decorator has put around a method.
@@ -40,7 +39,7 @@ class Parameters:
         values: dict[str, Value] = {}
         for index, parameter in enumerate(info.node.parameters):
             if index == 0 and info.owner is not None and not info.is_static:
-                instance = me or self.walker.objects.instance(info.owner)
+                instance = me or self.walker.types.me(info.owner)
                 values[parameter.name] = Class(info.owner) if info.is_classmethod else instance
             elif parameter.kind == "args":
                 values[parameter.name] = Items("tuple", (me,) if me is not None and index == 0 else (), open=True)
@@ -70,7 +69,7 @@ class Parameters:
         if parameter.annotation is None:
             value = self.walker.database.named(parameter.name, info.module, key)
         else:
-            value = self.walker.objects.typed(parameter.annotation, frame, key)
+            value = self.walker.types.typed(parameter.annotation, frame, key)
         connection = holds_connection(value)
         if connection is not None:
             self.walker.scout.received[connection] = frame.calls

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from auditor.drivers.model import Callback, Driver, Thing
 from auditor.findings import Confidence, Place
+from auditor.program.catalogue import UNNAMED
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Life, Status
 from auditor.timeline.events import CallbackRan, Ended, Exit, Handover, Opened
@@ -33,7 +34,12 @@ if TYPE_CHECKING:
 
     from auditor.python import nodes
     from auditor.timeline.evaluate import Results
+    from auditor.timeline.settings import Setting
     from auditor.timeline.walker import Walker
+
+
+#: What coroutines use, whose drivers leave parameters to the server.
+FOR_COROUTINES = (Thing.ASYNC_POOL, Thing.ASYNC_SESSIONS, Thing.ASYNC_SESSION, Thing.ASYNC_CONNECTION)
 
 
 @dataclass(frozen=True)
@@ -106,11 +112,12 @@ class Pools:
                 thing is Thing.NULL_POOL,
                 autocommit,
                 prepares,
-                client,
+                client or (bool(driver.client_dbapis) and thing not in FOR_COROUTINES),
                 (),
                 single=False,
                 root="",
                 sure=Confidence.MEDIUM,
+                sessions=thing in (Thing.SESSIONS, Thing.ASYNC_SESSIONS),
             )
         return Pool(key)
 
@@ -236,13 +243,31 @@ class Pools:
         connection = state.connections[key]
         left = connection
         if info.driver.client_dbapis:
-            left = self.walker.database.sessions.renewed(info, key, state, frame, span).connections[key]
+            left = self.walker.database.sessions.listeners.renewed(info, key, state, frame, span).connections[key]
+        left = replace(left, settings=tuple(one for one in left.settings if not self._is_default(info, one)))
         if self.outlives(info):
             heir = connection.made
             event = Handover(place, key, "pool", connection, left, heir, info.key, frame.symbol, connection.sure)
             state = self.walker.see(event, state)
         waiting = self.walker.keys.of("returned", info.returned_to)
         return state.connect(waiting, replace(connection, released=place))
+
+    def _is_default(self, info: PoolInfo, setting: Setting) -> bool:
+        """Whether a setting holds what every connection of the pool is opened with: nobody's in particular."""
+        origin = setting.kept.origin
+        if origin is None or UNNAMED in setting.kept.value:
+            return False
+        return any(
+            isinstance(one, Function)
+            and one.info.module.path == origin.path
+            and one.info.node.span[0] <= origin.line <= one.info.node.span[2]
+            for one in self._told(info, Callback.CONFIGURE)
+        )
+
+    def _told(self, info: PoolInfo, which: Callback) -> tuple[Value, ...]:
+        """The callbacks of one kind that a pool has."""
+        listeners = self.walker.database.sessions.listeners.callbacks(info, which) if info.driver.client_dbapis else []
+        return (*listeners, *options_of(info.callback(which) or NONE))
 
     def outlives(self, info: PoolInfo) -> bool:
         """Whether others than the entry point that is walked borrow from the pool."""
@@ -281,15 +306,16 @@ class Pools:
         self, info: PoolInfo, which: Callback, key: Key, state: State, frame: Frame, span: nodes.Span
     ) -> list[tuple[State, bool]]:
         """A callback on a connection: each way out, and whether by an exception."""
-        listeners = self.walker.database.sessions.callbacks(info, which) if info.driver.client_dbapis else []
+        listeners = self.walker.database.sessions.listeners.callbacks(info, which) if info.driver.client_dbapis else []
         if listeners:
             ways = [(state, False)]
             for listener in listeners:
-                ways = [
-                    result
-                    for before, raised in ways
-                    for result in ([(before, True)] if raised else self._call(listener, key, before, frame, span))
-                ]
+                with self.walker.database.sessions.listeners.telling(key):
+                    ways = [
+                        result
+                        for before, raised in ways
+                        for result in ([(before, True)] if raised else self._call(listener, key, before, frame, span))
+                    ]
             return ways
         value = info.callback(which)
         if value is None:
@@ -309,7 +335,7 @@ class Pools:
     ) -> list[tuple[State, bool]]:
         out = Flow()
         results: list[tuple[State, bool]] = []
-        others = (UNKNOWN, UNKNOWN) if self.walker.database.sessions.listens(callback) else ()
+        others = (UNKNOWN, UNKNOWN) if self.walker.database.sessions.listeners.listens(callback) else ()
         call = Invocation((Connection(key), *others), (), state, frame, out, span)
         for after, value in self.walker.calls.apply(callback, call):
             results.extend((then, False) for then, _ in self.walker.calls.awaited(value, call.at(after)))

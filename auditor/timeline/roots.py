@@ -10,12 +10,13 @@ from auditor.program.migrations import only_takes_back
 from auditor.program.revisions import is_revision
 from auditor.python import nodes
 from auditor.sql.queue import StepKind
+from auditor.timeline import connection as change
 from auditor.timeline.connection import Life, Status
 from auditor.timeline.entries import Entry, entry_of
 from auditor.timeline.events import Handover, JobEnded, Ran
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
-from auditor.timeline.values import UNKNOWN, Class, Function, Made, Value
+from auditor.timeline.values import UNKNOWN, Class, Function, Key, Made, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from auditor.program.code import FunctionInfo, ModuleInfo
     from auditor.program.program import Program
     from auditor.progress import Progress
+    from auditor.timeline.connection import ConnectionState
     from auditor.timeline.walker import Walker
 
     Body = Callable[[State, Flow], list[State]]
@@ -75,12 +77,26 @@ class Roots:
             progress("walking", number, len(functions))
             if function not in self.walker.calls.entered and self._may_tell(function):
                 self._entry(function)
+        self._walk_listeners()
         self._walk_changes_of_jobs(modules)
         if self._claims_idly():
             for function in functions:
                 if self._is_offered(function):
                     self._entry(function)
         return self.walked
+
+    def _walk_listeners(self) -> None:
+        """Walk what listens to engines and sessions, on one of them that does nothing else."""
+        for target, listener in self.walker.database.sessions.listeners.untold():
+            if listener.info in self.program.telling:
+                name, place = listener.info.dotted, listener.info.place
+                self._guarded(name, place, lambda t=target, f=listener: self._listened(t, f))  # type: ignore[misc]
+
+    def _listened(self, target: Key | None, listener: Function) -> list[tuple[str, State]]:
+        info, start = listener.info, self.walker.names.start()
+        frame = self.walker.names.module_frame(info.module)
+        call = Invocation((), (), start, frame, Flow(), info.node.name_span)
+        return [("end", end) for end in self.walker.database.sessions.listeners.come_by(target, call)]
 
     def _walk_changes_of_jobs(self, modules: list[ModuleInfo]) -> None:
         """Walk what finishes, prolongs or brings back the jobs that were seen to be claimed."""
@@ -183,7 +199,7 @@ class Roots:
         frame = walker.calls.frame_of(called, module, info.node.name_span)
         flow = Flow()
         wrapped = called.info is not info and info.owner is not None and not info.is_static
-        me = walker.objects.instance(info.owner) if wrapped and info.owner is not None else None
+        me = walker.types.me(info.owner) if wrapped and info.owner is not None else None
         values = walker.calls.parameters.of_root(called.info, frame, me)
         start = self.walker.names.start().bind_all(frame.key, values)
 
@@ -315,11 +331,21 @@ class Roots:
             kept = kept and not self.walker.database.held.ends_with_entry(key)
             if not kept or connection.status is Status.CLOSED:
                 continue
+            given = connection.life is Life.GIVEN
+            lent = given and self.walker.database.sessions.is_session(key)
+            if lent and _is_pending(connection):
+                # Who passed the session goes on in its transaction, and commits what was done for it.
+                connection, _ = change.commit(connection, place)
             if any(setting.kept.is_value for setting in connection.settings):
-                kind = "caller" if connection.life is Life.GIVEN else "kept"
+                kind = "session" if lent else "caller" if given else "kept"
                 event = Handover(place, key, kind, connection, connection, place, None, symbol, connection.sure)
                 state = self.walker.see(event, state)
         return state
+
+
+def _is_pending(connection: ConnectionState) -> bool:
+    """Whether a value waits to be kept for the session."""
+    return any(setting.pending is not None and setting.pending.is_value for setting in connection.settings)
 
 
 def _scripts(module: ModuleInfo) -> Iterator[nodes.If]:

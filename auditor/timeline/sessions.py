@@ -14,9 +14,9 @@ from auditor.drivers.model import Callback, Driver, Thing
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Status
 from auditor.timeline.events import Began
-from auditor.timeline.invocation import Invocation
-from auditor.timeline.pools import PoolInfo
-from auditor.timeline.state import Flow, State, merge
+from auditor.timeline.listeners import Listeners
+from auditor.timeline.pools import FOR_COROUTINES, PoolInfo
+from auditor.timeline.state import State, merge
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
@@ -24,7 +24,6 @@ from auditor.timeline.values import (
     Class,
     Connection,
     External,
-    Function,
     Key,
     Literal,
     Made,
@@ -38,9 +37,11 @@ from auditor.timeline.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from auditor.program.code import ClassInfo
     from auditor.python import nodes
     from auditor.timeline.database import Database
     from auditor.timeline.evaluate import Results
+    from auditor.timeline.invocation import Invocation
     from auditor.timeline.state import Frame
     from auditor.timeline.walker import Walker
 
@@ -48,14 +49,6 @@ if TYPE_CHECKING:
 _ELSEWHERE = "an engine of another database"
 _POSTGRES = ("postgresql", "postgres", "cockroachdb")
 _PREPARES = {"psycopg": 5, "psycopg_async": 5}
-_EVENTS = {
-    "connect": Callback.CONFIGURE,
-    "first_connect": Callback.CONFIGURE,
-    "checkout": Callback.CHECKOUT,
-    "checkin": Callback.RESET,
-    "reset": Callback.RESET,
-}
-_LISTENS = frozenset({"sqlalchemy.event.listens_for", "sqlalchemy.event.listen"})
 
 
 class Sessions:
@@ -67,9 +60,9 @@ class Sessions:
         #: The pool that each session takes its connection from.
         self._pools: dict[Key, Key] = {}
         self._sessions: set[Key] = set()
-        #: What the program asks to be told of: of which thing (None for all of them), which event, and who is told.
-        self._listeners: list[tuple[Key | None, str, Value]] = []
-        self._telling: set[Key] = set()
+        #: The project's own classes of the sessions that factories make.
+        self._classes: dict[Key, ClassInfo] = {}
+        self.listeners = Listeners(walker, database)
 
     # Making
 
@@ -77,17 +70,17 @@ class Sessions:
         """What a call of one of the driver's callables makes; None when it is none of these things."""
         if thing in (Thing.POOL, Thing.ASYNC_POOL) and driver.client_dbapis:
             return self._engine(driver, thing, call)
-        if thing is Thing.SESSIONS:
+        if thing in (Thing.SESSIONS, Thing.ASYNC_SESSIONS):
             bind = call.argument(0, "bind", default=NONE)
-            return self._from(bind, lambda pool: self._factory(driver, pool, call))
+            return self._from(bind, lambda pool: self._factory(driver, thing, pool, call))
         if thing is Thing.SCOPED:
-            return self._from(call.argument(0, "session_factory"), lambda pool: self._scoped(driver, pool, call))
-        if thing is Thing.SESSION:
+            return self._from(call.argument(0, "session_factory"), lambda pool: self._scoped(driver, thing, pool, call))
+        if thing in (Thing.SESSION, Thing.ASYNC_SESSION):
             bind = call.argument(0, "bind", default=NONE)
             if isinstance(bind, Connection):
                 self._sessions.add(bind.key)
                 return bind
-            return self._from(bind, lambda pool: self._session(driver, pool, call))
+            return self._from(bind, lambda pool: self._session(driver, thing, pool, call))
         return None
 
     @staticmethod
@@ -138,29 +131,35 @@ class Sessions:
             return (Autocommit.ON, "") if plain == "AUTOCOMMIT" else (Autocommit.OFF, plain.lower().replace("_", " "))
         return Autocommit.UNKNOWN, ""
 
-    def _factory(self, driver: Driver, bind: Value, call: Invocation) -> Value:
-        info = self._info_of(driver, bind, call)
-        return self._keep(replace(info, key=self.walker.keys.of("sessions", info.key, call.place), sessions=True))
+    def _factory(self, driver: Driver, thing: Thing, bind: Value, call: Invocation) -> Value:
+        cls = call.argument(-1, "class_", default=NONE)
+        typed = drivers.typed_as(cls.name) if isinstance(cls, External) else None
+        info = self._info_of(driver, typed[1] if typed is not None else thing, bind, call)
+        pool = self._keep(replace(info, key=self.walker.keys.of("sessions", info.key, call.place), sessions=True))
+        if isinstance(cls, Class):
+            self._classes[pool.key] = cls.info
+        return pool
 
-    def _info_of(self, driver: Driver, bind: Value, call: Invocation) -> PoolInfo:
+    def _info_of(self, driver: Driver, thing: Thing, bind: Value, call: Invocation) -> PoolInfo:
         """The pool behind what a session is bound to; one that is not seen is of the driver's defaults."""
         pools = self.database.pools
         for option in options_of(bind):
             if isinstance(option, Pool):
                 info = pools.known[option.key]
                 return replace(info, home=info.home or info.key)
-        key = self.walker.keys.of("unbound", call.frame.module)
-        return pools.known[pools.given(driver, Thing.POOL, key).key]
+        engine = Thing.ASYNC_POOL if thing in FOR_COROUTINES else Thing.POOL
+        key = self.walker.keys.of("unbound", call.frame.module, engine)
+        return pools.known[pools.given(driver, engine, key).key]
 
-    def _scoped(self, driver: Driver, factory: Value, call: Invocation) -> Value:
-        info = self._info_of(driver, factory, call)
-        return self._open(self.walker.keys.of("scoped", call.place), self._keep(info).key)
+    def _scoped(self, driver: Driver, thing: Thing, factory: Value, call: Invocation) -> Value:
+        info = self._info_of(driver, thing, factory, call)
+        return self.open(self.walker.keys.of("scoped", call.place), self._keep(info).key)
 
-    def _session(self, driver: Driver, bind: Value, call: Invocation) -> Value:
-        info = self._info_of(driver, bind, call)
-        return self._open(self.walker.keys.of("session", call.frame.key, call.span), self._keep(info).key)
+    def _session(self, driver: Driver, thing: Thing, bind: Value, call: Invocation) -> Value:
+        info = self._info_of(driver, thing, bind, call)
+        return self.open(self.walker.keys.of("session", call.frame.key, call.span), self._keep(info).key)
 
-    def _open(self, key: Key, pool: Key) -> Connection:
+    def open(self, key: Key, pool: Key) -> Connection:
         self._pools[key] = pool
         self._sessions.add(key)
         return Connection(key)
@@ -168,7 +167,7 @@ class Sessions:
     def of_application(self, driver: Driver, key: Key, name: str) -> Value:
         """`db.session` and `db.engine` of an extension that makes them from an application's configuration."""
         pool = self.database.pools.given(driver, Thing.POOL, self.walker.keys.of("application", key)).key
-        return self._open(self.walker.keys.of("scoped", key), pool) if name == "session" else Pool(pool)
+        return self.open(self.walker.keys.of("scoped", key), pool) if name == "session" else Pool(pool)
 
     def called(self, callee: Value, call: Invocation) -> Results | None:
         """A factory that is called makes a session, a scoped session gives itself; None for anything else."""
@@ -183,7 +182,16 @@ class Sessions:
             return [(call.state, bind)]
         pool = bind.key if isinstance(bind, Pool) else info.key
         key = self.walker.keys.of("session", call.frame.key, call.span)
-        return [(call.state.disconnect(key), self._open(key, pool))]
+        way = (call.state.disconnect(key), self.open(key, pool))
+        own = self._classes.get(info.key)
+        return [way] if own is None else self.database.as_own(own, way, call)
+
+    def bound(self, session: Connection, call: Invocation) -> None:
+        """`super().__init__(bind, …)` of the project's own class of sessions tells its engine."""
+        bind = call.argument(0, "bind", default=NONE)
+        pool = next((option.key for option in options_of(bind) if isinstance(option, Pool)), None)
+        if pool is not None and session.key in self._pools:
+            self._pools[session.key] = pool
 
     def is_session(self, key: Key) -> bool:
         return key in self._sessions
@@ -253,7 +261,7 @@ class Sessions:
             block = Block("begun", key, call.span, how="savepoint", depth=depth)
             inside = self.walker.see(event, state.connect(key, after))
             # Those who listen to a session's begin are told of its savepoints, too.
-            results.extend((told, block) for told in self._told_of_begin(key, call.at(inside)))
+            results.extend((told, block) for told in self.listeners.told_of_begin(key, call.at(inside)))
         return results
 
     def refused(self, driver: Driver | None, call: Invocation) -> Results:
@@ -270,24 +278,25 @@ class Sessions:
             return [call.state]
         if connection.autocommit is Autocommit.UNKNOWN:
             unknown = replace(connection, status=Status.UNKNOWN)
-            return self._told_of_begin(key, call.at(call.state.connect(key, unknown)))
+            return self.listeners.told_of_begin(key, call.at(call.state.connect(key, unknown)))
         states: list[State] = []
         for state in self._checked_out(key, call):
             connection = self.database.state_of(key, state)
             after = change.begin(replace(connection, status=Status.IDLE), call.place)
             state = self.walker.see(Began(call.place, key, after, False, call.frame.symbol), state.connect(key, after))
-            states.extend(self._told_of_begin(key, call.at(state)))
+            states.extend(self.listeners.told_of_begin(key, call.at(state)))
         return merge(states)
 
     def _checked_out(self, key: Key, call: Invocation) -> list[State]:
         """Each transaction of a session takes its connection out of the pool anew."""
-        info = self._info(key)
-        if info is None or key not in call.state.connections or not self.callbacks(info, Callback.CHECKOUT):
+        info = self.pool_of(key)
+        listens = info is not None and self.listeners.callbacks(info, Callback.CHECKOUT)
+        if info is None or not listens or key not in call.state.connections or self.listeners.are_told(key):
             return [call.state]
         ways = self.database.pools.run(info, Callback.CHECKOUT, key, call.state, call.frame, call.span)
         return merge([after for after, raised in ways if not raised]) or [call.state]
 
-    def _info(self, key: Key) -> PoolInfo | None:
+    def pool_of(self, key: Key) -> PoolInfo | None:
         """The pool of a session."""
         pool = self._pools.get(key)
         return self.database.pools.known.get(pool) if pool is not None else None
@@ -295,24 +304,13 @@ class Sessions:
     def begins(self, key: Key, call: Invocation) -> list[State]:
         """The states in which a statement runs: the first of a session's transaction begins it."""
         connection = self.database.state_of(key, call.state)
-        info = self._info(key)
-        listens = self._listening(key, "after_begin") or (info is not None and self.callbacks(info, Callback.CHECKOUT))
-        if connection.in_transaction or key not in self._sessions or not listens:
+        info = self.pool_of(key)
+        listens = self.listeners.of_begin(key, call.state) or (
+            info is not None and self.listeners.callbacks(info, Callback.CHECKOUT)
+        )
+        if connection.in_transaction or not listens:
             return [call.state]
         return self.begun(key, call)
-
-    def _told_of_begin(self, key: Key, call: Invocation) -> list[State]:
-        states = [call.state]
-        if key in self._telling or key not in self._sessions:
-            return states
-        self._telling.add(key)
-        for listener in self._listening(key, "after_begin"):
-            told = call.passing(Connection(key), UNKNOWN, Connection(key))
-            states = merge(
-                [after for state in states for after, _ in self.walker.calls.apply(listener, told.at(state))]
-            )
-        self._telling.discard(key)
-        return states
 
     def by_hand(self, block: Block, name: str, call: Invocation) -> Results:
         """`transaction.commit()`, `.rollback()` and `.close()`."""
@@ -357,63 +355,6 @@ class Sessions:
             return self.refused(drivers.by_name(connection.driver), call)
         changed = replace(connection, autocommit=autocommit, isolation=isolation, switched_at=call.place)
         return [(call.state.connect(receiver.key, changed), receiver)]
-
-    # Listeners
-
-    def listen(self, target: Value, event: Value, listener: Value) -> None:
-        """`event.listen(target, event, listener)`."""
-        if not isinstance(event, Text) or not isinstance(listener, Function):
-            return
-        self.walker.calls.entered.add(listener.info)
-        for option in options_of(target):
-            key = option.key if isinstance(option, (Pool, Connection)) else None
-            entry = (key, event.value, listener)
-            if isinstance(option, (Pool, Connection, External, Class)) and entry not in self._listeners:
-                self._listeners.append(entry)
-
-    def decorated(self, applied: Value, value: Value) -> bool:
-        """`@event.listens_for(target, event)` over a function."""
-        if not isinstance(applied, Made) or applied.name not in _LISTENS:
-            return False
-        self.listen(applied.argument(0, "target") or UNKNOWN, applied.argument(1, "identifier") or UNKNOWN, value)
-        return True
-
-    def listens(self, callback: Value) -> bool:
-        """Whether a callback is one that the program has asked to be told through."""
-        return any(told == callback for _, _, told in self._listeners)
-
-    def _listening(self, key: Key, event: str) -> list[Value]:
-        pool, info = self._pools.get(key), self._info(key)
-        mine = {key, pool, info.home if info is not None else None}
-        return [
-            told for target, known, told in self._listeners if known == event and (target is None or target in mine)
-        ]
-
-    def callbacks(self, info: PoolInfo, which: Callback) -> list[Value]:
-        """Who listens to what happens to the connections of a pool."""
-        events = {event for event, callback in _EVENTS.items() if callback is which}
-        return [
-            told
-            for target, event, told in self._listeners
-            if event in events and (target is None or target in (info.key, info.home))
-        ]
-
-    def renewed(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> State:
-        """A connection as its next user works on it: what is set anew at every checkout or begin is no leak."""
-        before = state.connections[key]
-        place = frame.module.place(span)
-        call = Invocation((), (), state, frame, Flow(), span)
-        with self.walker.quietly():
-            for after, _ in self.database.pools.run(info, Callback.CHECKOUT, key, state, frame, span):
-                call = call.at(after)
-            open_again = change.begin(call.state.connections[key], place)
-            for listener in self._listening(key, "after_begin"):
-                told = call.at(call.state.connect(key, open_again)).passing(Connection(key), UNKNOWN, Connection(key))
-                for after, _ in self.walker.calls.apply(listener, told):
-                    call = call.at(after)
-        now = call.state.connections.get(key, before)
-        kept = tuple(s for s in before.settings if now.setting(s.name).current.origin == s.current.origin)
-        return state.connect(key, replace(before, settings=kept)) if len(kept) < len(before.settings) else state
 
 
 def _dbapi(url: Value) -> tuple[str, str] | None:

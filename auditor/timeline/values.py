@@ -285,6 +285,8 @@ class Connection:
     """A connection; what state it is in is kept in the state, under `key`."""
 
     key: Key
+    #: The project's own class of it, derived from the driver's; attributes set on it are kept under `key`, too.
+    info: ClassInfo | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from auditor.timeline.operators import compare, truth_of
 from auditor.timeline.records import Records
 from auditor.timeline.scout import Scout
 from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
+from auditor.timeline.types import Types
 from auditor.timeline.upgrades import Upgrades
 from auditor.timeline.values import (
     NONE,
@@ -81,6 +82,7 @@ class Walker:
         self.for_effect: nodes.Span = nodes.NOWHERE
         self.names = Names(self)
         self.objects = Objects(self)
+        self.types = Types(self)
         self.evaluator = Evaluator(self)
         self.calls = Calls(self)
         self.library = Library(self)
@@ -210,7 +212,7 @@ class Walker:
         states: list[State] = []
         for after, value in self.evaluate(node.value, state, frame, flow):
             if node.annotation is not None and isinstance(value, (Unknown, Literal)) and value in (UNKNOWN, NONE):
-                typed = self.objects.typed(node.annotation, frame, self.keys.of("annotated", frame.key, node.span))
+                typed = self.types.typed(node.annotation, frame, self.keys.of("annotated", frame.key, node.span))
                 value = value if typed == UNKNOWN else typed if value == UNKNOWN else value
             ways = [after]
             for target in node.targets:
@@ -519,11 +521,16 @@ def _claimed_on(value: Value) -> Key:
     return value.key if isinstance(value, Row) else value.claim if isinstance(value, Instance) else 0
 
 
+def _asks(value: Value) -> bool:
+    """Whether a value is what a library function was asked for, which it may not have: `current_tenant.get()`."""
+    return isinstance(value, Made) and value.name.rpartition(".")[2].partition("_")[0] in ("get", "getenv", "find")
+
+
 def _can_be(value: Value, there: bool, of_none: bool) -> bool:
     """Whether a value can be something (or nothing): not None, or true."""
     if value == NONE:
         return not there
     if of_none:
-        return there or isinstance(value, Unknown) or bool(_claimed_on(value))
+        return there or isinstance(value, Unknown) or bool(_claimed_on(value)) or _asks(value)
     truth = truth_of(value)
     return truth is None or truth is there

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _HEIRS = {
     "pool": "the next job to borrow this connection starts here",
     "kept": "the next call finds the connection as it was left",
+    "session": "whoever ends this session's transaction keeps it, and its pool lends the connection on",
     "caller": "whoever passed the connection goes on with it",
     "loop": "the next turn runs this first",
 }
@@ -23,7 +24,7 @@ def of_leak(leak: Leak, *, ends_block: bool, still: str) -> Iterator[Related]:
     """What keeps a value, and who meets it; `still` says as what. `ends_block`: a block ends where it is kept."""
     if leak.kept_at is not None and leak.kept_at == leak.set_at:
         yield Related(leak.connection.made or leak.set_at, "in autocommit it is kept at once")
-    elif leak.kept_at is not None:
+    elif leak.kept_at is not None and leak.kept_at != leak.heir:
         commits = "the end of this block commits, and keeps it" if ends_block else "the commit keeps it"
         yield Related(leak.kept_at, commits)
     if leak.heir is not None:
