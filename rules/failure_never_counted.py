@@ -24,6 +24,9 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         )
         if ending.failed_at is not None:
             finding = finding.see(ending.failed_at, "the work runs in the transaction of the claim, and may fail here")
+        back = timeline.rolled_back_at(run.claim)
+        if back is not None:
+            finding = finding.see(back, "this then rolls the claim back with it")
         yield finding.sure(run.claim.sure).mended(
             "catch the failure, roll back, count it in a new transaction; or count in the claim and commit first"
         )

@@ -10,16 +10,22 @@ from typing import TYPE_CHECKING
 
 from auditor.files import Role
 from auditor.program.catalogue import UNNAMED
-from auditor.program.relevance import Telling
+from auditor.program.reach import Reach
+from auditor.program.relevance import DEPTH, Telling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from auditor.program.code import FunctionInfo
+    from auditor.program.code import ClassInfo, FunctionInfo
     from auditor.program.program import Program
 
 #: What comes before the name of a table that is changed.
 _CHANGES = (r"update\s+(?:only\s+)?", r"delete\s+from\s+(?:only\s+)?")
+#: Calls by which a mapper changes rows, or writes back what was changed.
+_BY_CALL = frozenset(
+    {"update", "delete", "save", "bulk_update", "bulk_save_objects", "bulk_update_mappings", "commit", "flush", "begin"}
+    | {"aupdate", "adelete", "asave", "abulk_update", "atomic", "execute", "values"}
+)
 #: A table that is only named at run time.
 _OPEN = tuple(rf"{change}[\w.\"]*\{{".encode() for change in _CHANGES)
 
@@ -28,13 +34,18 @@ class Changing:
     """The functions that may come to a change of a job table.
 
     `claimed` holds the tables that something claims from, each with the paths of the files in which it does. A table
-    that is only named at run time is looked for in those files alone.
+    that is only named at run time is looked for in those files alone. `models` are the classes that stand for such
+    tables, with the classes that they are derived from and those that make their queries.
     """
 
-    def __init__(self, program: Program, claimed: Mapping[str, frozenset[str]]) -> None:
+    def __init__(
+        self, program: Program, claimed: Mapping[str, frozenset[str]], models: frozenset[ClassInfo] = frozenset()
+    ) -> None:
         names = sorted(table for table in claimed if UNNAMED not in table)
         triggers = [trigger for name in names for trigger in _triggers_of(name)]
-        _read_more(program, triggers)
+        classes = frozenset(info.node.name for info in models)
+        _read_more(program, [*triggers, *(rf"\b{re.escape(name.lower())}\b".encode() for name in sorted(classes))])
+        self._by_model = Reach(DEPTH)
         self._named = Telling(triggers, _never)
         self._open = Telling(_OPEN, _never)
         paths = {path for table, files in claimed.items() if UNNAMED in table for path in files}
@@ -43,9 +54,16 @@ class Changing:
                 self._named.add(module)
             if module.path in paths:
                 self._open.add(module)
+            if models:
+                changing = (
+                    one
+                    for one in module.functions()
+                    if one.words.names & _BY_CALL and (one.owner in models or one.words.names & classes)
+                )
+                self._by_model.add(module, changing)
 
     def __contains__(self, function: FunctionInfo) -> bool:
-        return function in self._named or function in self._open
+        return function in self._named or function in self._open or function in self._by_model
 
 
 def _triggers_of(table: str) -> list[bytes]:

@@ -13,7 +13,7 @@ from auditor.program.tree import descend, words_of
 from auditor.python import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from auditor.program.code import ModuleInfo
 
@@ -44,6 +44,9 @@ class Reach:
         #: What bears a name that matters, and over how many calls.
         self._bearers: dict[str, list[tuple[FunctionInfo | Constant, int]]] = {}
         self._imports: dict[ModuleInfo, frozenset[str]] = {}
+        self._heirs = Heirs()
+        #: The methods that matter, each under a name it is used by, by the name of their class.
+        self._methods: dict[str, list[tuple[str, FunctionInfo, int]]] = {}
 
     def __contains__(self, function: FunctionInfo) -> bool:
         return function in self._reaching
@@ -55,7 +58,7 @@ class Reach:
         With each come the words of which a file that means it mentions one: it imports it from somewhere.
         """
         return {
-            name: frozenset(word for one, _ in bearers for word in _around(one))
+            name: frozenset(word for one, _ in bearers for word in self._around(one))
             for name, bearers in self._bearers.items()
             if len(name) > 3 and min(depth for _, depth in bearers) < FAR
         }
@@ -64,6 +67,7 @@ class Reach:
         """Take in a module with what in it matters by itself; functions taken in before may come to matter by it."""
         self._imports[module] = frozenset(_words_imported(module))
         fresh: list[tuple[FunctionInfo | Constant, int]] = [(function, 0) for function in mattering]
+        self._spread(self._inherited(self._heirs.add(module)))
         fresh.extend((Constant(module, name), 0) for name in constants)
         for user, names in self._using(module):
             for name in names:
@@ -72,6 +76,11 @@ class Reach:
                 if depths:
                     fresh.append((user, min(depths) + 1))
         self._spread(fresh)
+
+    def _inherited(self, owners: frozenset[str]) -> list[tuple[FunctionInfo | Constant, int]]:
+        """Who means a method of these classes, now that there are more classes that inherit it."""
+        bearers = [borne for owner in owners for borne in self._methods.get(owner, ())]
+        return [user for name, bearer, depth in bearers for user in self._meaning(name, bearer, depth)]
 
     def _using(self, module: ModuleInfo) -> Iterator[tuple[FunctionInfo | Constant, Iterable[str]]]:
         """What may come to matter in a module, with the names that it uses."""
@@ -115,26 +124,74 @@ class Reach:
     ) -> list[tuple[FunctionInfo | Constant, int]]:
         """Those that use the name of what matters, one call further away."""
         self._bearers.setdefault(name, []).append((bearer, depth))
+        if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
+            self._methods.setdefault(bearer.owner.node.name, []).append((name, bearer, depth))
+        return self._meaning(name, bearer, depth)
+
+    def _meaning(
+        self, name: str, bearer: FunctionInfo | Constant, depth: int
+    ) -> list[tuple[FunctionInfo | Constant, int]]:
         return [(user, depth + 1) for user in self._users.get(name, ()) if self._means(user, bearer)]
 
     def _means(self, user: FunctionInfo | Constant, bearer: FunctionInfo | Constant) -> bool:
         """Whether the use of a name may mean what bears it: it is of the same module, or was imported."""
-        if user.module is bearer.module or not self._imports[user.module].isdisjoint(_home(bearer)):
+        if user.module is bearer.module or not self._imports[user.module].isdisjoint(self._home(bearer)):
             return True
-        return _is_of_manager(bearer) and isinstance(user, FunctionInfo) and _MANAGER in user.words.names
+        # What begins at a manager may be kept under another name by the module.
+        return _is_of_manager(bearer) and isinstance(user, FunctionInfo) and _MANAGER in user.module.words.names
+
+    def _home(self, bearer: FunctionInfo | Constant) -> tuple[str, ...]:
+        """The words of which an import of what bears a name has one: itself or its module, of a method its classes."""
+        if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
+            return self._heirs.of(bearer.owner.node.name)
+        own = (bearer.node.name if isinstance(bearer, FunctionInfo) else bearer.name,)
+        return (*own, bearer.module.name.rpartition(".")[2])
+
+    def _around(self, bearer: FunctionInfo | Constant) -> tuple[str, ...]:
+        """The words of which a file that imports what bears a name has one, directly or from the package around it."""
+        if _is_of_manager(bearer):
+            return (_MANAGER,)
+        if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
+            return self._heirs.of(bearer.owner.node.name)
+        return tuple(bearer.module.name.split(".")[-2:])
+
+
+class Heirs:
+    """The names of classes by those of the classes they are derived from: a method is called on any of them."""
+
+    def __init__(self) -> None:
+        self._derived: dict[str, set[str]] = {}
+        self._bases: dict[str, set[str]] = {}
+
+    def add(self, module: ModuleInfo) -> frozenset[str]:
+        """Take in a module's classes; the names of those that have got new heirs by it, at whatever distance."""
+        grown = set()
+        for cls in module.classes():
+            for base in cls.base_names - {cls.node.name}:
+                if cls.node.name not in self._derived.setdefault(base, set()):
+                    self._derived[base].add(cls.node.name)
+                    self._bases.setdefault(cls.node.name, set()).add(base)
+                    grown.add(base)
+        return frozenset(above for base in grown for above in _closure(base, self._bases))
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """A class's own name, and those of all that are derived from it."""
+        return _closure(name, self._derived)
+
+
+def _closure(name: str, beyond: Mapping[str, set[str]]) -> tuple[str, ...]:
+    found = {name: None}
+    waiting = [name]
+    while waiting:
+        fresh = [other for other in sorted(beyond.get(waiting.pop(), ())) if other not in found]
+        found.update(dict.fromkeys(fresh))
+        waiting.extend(fresh)
+    return tuple(found)
 
 
 def _is_annotated(value: object) -> bool:
     """Whether a value is the alias of an annotation: `Db = Annotated[Session, Depends(get_db)]`."""
     return isinstance(value, nodes.Subscript) and isinstance(value.value, nodes.Name) and value.value.id == "Annotated"
-
-
-def _home(bearer: FunctionInfo | Constant) -> tuple[str, ...]:
-    """The words of which an import of what bears a name has one: itself or its module, of a method its class."""
-    if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
-        return (bearer.owner.node.name,)
-    own = (bearer.node.name if isinstance(bearer, FunctionInfo) else bearer.name,)
-    return (*own, bearer.module.name.rpartition(".")[2])
 
 
 #: Under this name a model has the manager that makes its queries.
@@ -145,15 +202,6 @@ def _is_of_manager(bearer: FunctionInfo | Constant) -> bool:
     """Whether it is a method of a manager or query class, which code only comes to through a model."""
     owner = bearer.owner if isinstance(bearer, FunctionInfo) else None
     return owner is not None and any(base.endswith(("QuerySet", "Manager")) for base in owner.base_names)
-
-
-def _around(bearer: FunctionInfo | Constant) -> tuple[str, ...]:
-    """The words of which a file that imports what bears a name has one, directly or from the package around it."""
-    if _is_of_manager(bearer):
-        return (_MANAGER,)
-    if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
-        return (bearer.owner.node.name,)
-    return tuple(bearer.module.name.split(".")[-2:])
 
 
 def _names_for(function: FunctionInfo | Constant) -> Iterator[str]:

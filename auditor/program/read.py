@@ -175,9 +175,10 @@ def _load_callers(program: Program, left: list[SourceFile], jobs: int | None) ->
 
 def _load_users(program: Program, left: list[SourceFile], jobs: int | None) -> None:
     """Read the files that mention a name that matters, then those that mention what uses it, and so on."""
-    searched: set[str] = set()
+    searched: dict[str, frozenset[str]] = {}
     for _ in range(ROUNDS):
-        fresh = {name: home for name, home in program.telling.reach.names.items() if name not in searched}
+        # A name is looked for again where a class that inherits it has been read since.
+        fresh = {name: home for name, home in program.telling.reach.names.items() if home != searched.get(name)}
         if not fresh or not left:
             return
         searched.update(fresh)

@@ -118,7 +118,8 @@ def _is_direct(function: FunctionInfo) -> bool:
     """Whether the function itself makes what is sent to a database, or calls what it is given."""
     words = function.words
     given = {parameter.name for parameter in function.node.parameters}
-    if words.calls_item or words.called & given or (function.nested and words.called) or words.names & _READS:
+    called = words.called if function.nested else words.called & (given | words.chosen)
+    if words.calls_item or called or words.names & _READS:
         return True
     return any(
         isinstance(piece, str) and is_sql(piece)

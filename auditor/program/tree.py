@@ -54,6 +54,7 @@ class Words:
     called: set[str] = field(default_factory=set)  #: names that are called as they are
     imports: list[nodes.Import] = field(default_factory=list)
     compares: list[nodes.Compare] = field(default_factory=list)
+    chosen: set[str] = field(default_factory=set)  #: names of what is taken out of a collection, or found by its name
     calls_item: bool = False  #: it calls what it takes out of a collection
 
     def take(self, inner: Words) -> None:
@@ -62,6 +63,7 @@ class Words:
         self.keywords |= inner.keywords
         self.texts += inner.texts
         self.called |= inner.called
+        self.chosen |= inner.chosen
         self.imports += inner.imports
         self.compares += inner.compares
         self.calls_item |= inner.calls_item
@@ -135,7 +137,23 @@ def _note(node: object, words: Words) -> None:
         if isinstance(node.function, nodes.Name):
             words.called.add(node.function.id)
         words.calls_item |= isinstance(node.function, nodes.Subscript)
+    elif isinstance(node, nodes.Assign):
+        if _chooses(node.value):
+            words.chosen.update(target.id for target in node.targets if isinstance(target, nodes.Name))
     elif isinstance(node, nodes.Import):
         words.imports.append(node)
     elif isinstance(node, nodes.Compare):
         words.compares.append(node)
+
+
+#: What gives something by a name that is only known at run time.
+_CHOICES = frozenset({"get", "getattr", "import_string", "get_callable", "load_object", "attrgetter"})
+
+
+def _chooses(value: object) -> bool:
+    """Whether it is one of several things, by a key or a name: `handlers[job.kind]`, `getattr(module, job.name)`."""
+    if isinstance(value, nodes.Call):
+        target = value.function
+        name = target.name if isinstance(target, nodes.Attribute) else getattr(target, "id", "")
+        return name in _CHOICES
+    return isinstance(value, nodes.Subscript)

@@ -235,7 +235,7 @@ def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
     picked = step.skip_locked or (bool(step.picks) and step.limited)
     if step.by_id:
         # By id it is the second half of select-then-update; a time limit alone is a heartbeat.
-        queue = words.is_queue(_table_of(query))
+        queue = words.is_queue(_table_of(query)) or bool(assigned(query, words.tells_of_queue, TermKind.FALSE))
         takes = "running" in states or (bool(step.token) and not step.fence)
         return takes and (held or step.counts or queue)
     return marks and (free or picked)

@@ -64,14 +64,28 @@ def states_in(term: Term) -> set[str]:
     return found - {""}
 
 
+#: What a column of truth values is set to or held against.
+_TRUTH = {TermKind.TRUE: True, TermKind.FALSE: False}
+
+
 def set_states(query: Query) -> set[str]:
-    return {state for made in query.assignments if words.is_status(made.column) for state in states_in(made.value)}
+    """The states that are set, by name or by a column that is true or false."""
+    named = {state for made in query.assignments if words.is_status(made.column) for state in states_in(made.value)}
+    flags = [made for made in query.assignments if made.value.kind in _TRUTH]
+    return named or {words.flagged(made.column, _TRUTH[made.value.kind]) for made in flags} - {""}
 
 
 def asked_states(conditions: Iterable[Comparison]) -> set[str]:
     """The states that conditions ask for; what they exclude does not count."""
+    conditions = list(conditions)
     asked = (found for found in conditions if words.is_status(found.column) and found.operator in ("=", "in"))
-    return {state for found in asked for state in states_in(found.value)}
+    named = {state for found in asked for state in states_in(found.value)}
+    flags = [found for found in conditions if found.value.kind in _TRUTH and found.operator in _IS]
+    told = {words.flagged(found.column, _TRUTH[found.value.kind] is _IS[found.operator]) for found in flags}
+    return named or told - {""}
+
+
+_IS = {"=": True, "is": True, "is not": False, "<>": False}
 
 
 def raises_attempts(query: Query) -> bool:

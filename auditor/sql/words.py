@@ -192,6 +192,28 @@ def state_of(value: str) -> str:
     return _STATE_OF.get("_".join(words(value)), "")
 
 
+#: Columns that are true or false, by what they say of a job when they are true, and when they are false.
+_FLAGS = {
+    ("queued", "running"): "in_queue queued enqueued",
+    ("running", "queued"): "processing in_progress claimed leased picked picked_up in_flight",
+    ("done", "queued"): """processed completed done finished handled consumed sent published delivered dispatched
+        acknowledged""",
+}
+_FLAG_OF = {words(name): states for states, names in _FLAGS.items() for name in names.split()}
+
+
+def flagged(column: str, value: bool) -> str:
+    """The state that a column of truth values tells: in_queue = FALSE, is_processing = TRUE; else nothing."""
+    split = words(column)
+    states = _FLAG_OF.get(split[1:] if split[:1] in (("is",), ("was",)) else split)
+    return "" if states is None else states[0] if value else states[1]
+
+
+def tells_of_queue(column: str) -> bool:
+    """in_queue, is_queued: whatever the table is called, its rows wait in a queue."""
+    return flagged(column, True) == "queued"
+
+
 def usual(value: str) -> int:
     """How usual a word is for its state: the smaller, the more."""
     names = _STATES.get(state_of(value), "").split()

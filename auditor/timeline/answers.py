@@ -341,6 +341,19 @@ class Timeline:
         """Tables that are claimed from, and those that the configuration names."""
         return self._queues.tables
 
+    def rolled_back_at(self, claim: Mark) -> Place | None:
+        """Where the transaction of a claim is rolled back together with what was done for the job."""
+        return next(
+            (
+                ended.place
+                for ended in self.of(Ended)
+                if ended.how == "rollback"
+                and claim in ended.before.pending
+                and any(mark.deed is Deed.WORK for mark in ended.before.pending)
+            ),
+            None,
+        )
+
     def refused_counts(self) -> Iterator[Ran]:
         """Counts of a failure on the connection that the failure has aborted."""
         for ran in self.of(Ran):

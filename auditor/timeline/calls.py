@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 DEEPEST = 16
 #: Methods of loggers, wherever a logger comes from: what they are given is only told.
 _LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
+#: Verbs for doing what a job asks for, whatever comes of it.
+_WORKS = frozenset({"run", "execute", "handle", "process", "perform", "work", "call", "invoke", "dispatch", "apply"})
 #: How a class enters and leaves what its own context manager stands for.
 _BY_HAND = frozenset({"__enter__", "__aenter__", "__exit__", "__aexit__"})
 #: What a transaction of a driver is begun and ended with by hand.
@@ -279,6 +281,9 @@ class Calls:
         made = self.walker.database.make_derived(cls.info, call)
         if made is not None:
             return made
+        query = self.walker.models.managers.query(cls.info, call.argument(0, "model"))
+        if query is not None:
+            return [(call.state, query)]
         key = self.walker.keys.of("object", call.frame.key, call.span, cls.info)
         instance = Instance(cls.info, key, any(from_row(value) for value in call.everything))
         init = objects.class_member(instance, "__init__")
@@ -427,7 +432,7 @@ class Calls:
 
     def _for_effect(self, callee: Value, call: Invocation) -> bool:
         """Whether a call that is given a job does its work: it is no function that only makes something of it."""
-        if isinstance(callee, Unknown):
+        if isinstance(callee, Unknown) or _does_work(callee):
             return True
         makes = isinstance(callee, Function) and callee.info.gives_value
         makes = makes or (isinstance(callee, Bound) and callee.name in _LOGS)
@@ -486,3 +491,10 @@ class Calls:
             return [(call.state, collections.read(receiver, callee.name, call.positional))]
         guessed = self.walker.database.guess(receiver, callee.name, call)
         return guessed if guessed is not None else self.walker.library.method(callee, call)
+
+
+def _does_work(callee: Value) -> bool:
+    """Whether what is called says by its name that it does something: `handler.run(job)`, `process_job(job)`."""
+    if isinstance(callee, Bound):
+        return callee.name.strip("_").split("_")[0] in _WORKS
+    return isinstance(callee, Function) and callee.info.node.name.strip("_").split("_")[0] in _WORKS

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor import drivers
-from auditor.program.tree import descend
 from auditor.python import nodes
 from auditor.timeline.connection import Autocommit, Status
 from auditor.timeline.expressions import Expressions, as_number, field
+from auditor.timeline.managers import Managers
 from auditor.timeline.values import (
     FALSE,
     NONE,
@@ -21,7 +21,6 @@ from auditor.timeline.values import (
     Bound,
     Class,
     Connection,
-    External,
     Function,
     Instance,
     Items,
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from auditor.timeline.state import State
     from auditor.timeline.walker import Walker
 
-_MANAGERS = frozenset({"objects", "_default_manager", "_base_manager"})
-_QUERY_CLASSES = ("Manager", "QuerySet")
 #: Methods of a query that change nothing the audit asks for.
 _SAME = frozenset(
     {
@@ -75,7 +72,7 @@ class Models:
 
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
-        self._models: dict[ClassInfo, bool] = {}
+        self.managers = Managers(walker)
         #: Objects that were made by code, and are not in the database yet.
         self._made: set[int] = set()
         self._calls: dict[str, Callable[[Query, Invocation], Results]] = {
@@ -102,35 +99,6 @@ class Models:
             "raw": self._raw,
         }
 
-    # What a model is
-
-    def is_model(self, info: ClassInfo) -> bool:
-        known = self._models.get(info)
-        if known is None:
-            names = self.walker.objects.library_names(info)
-            known = any(name.endswith("Model") and ".models" in name for name in names)
-            self._models[info] = known
-        return known
-
-    def table(self, info: ClassInfo) -> str:
-        """The table of a model: its Meta.db_table, else the name of its app and its own."""
-        said = self._meta(info, "db_table")
-        if said:
-            return said
-        return f"{self._meta(info, 'app_label') or _app_of(info.module.name)}_{info.node.name.lower()}"
-
-    def _meta(self, info: ClassInfo, name: str) -> str:
-        for cls in self.walker.objects.lineage(info):
-            meta = cls.members.get("Meta")
-            if not isinstance(meta, nodes.Class):
-                continue
-            value = self.walker.objects.class_member(Class(cls.module.class_(meta, f"{cls.qualname}.Meta")), name)
-            if isinstance(value, Text) and not value.holes:
-                return value.value
-            if name == "db_table":
-                return ""
-        return ""
-
     def _field(self, info: ClassInfo, name: str) -> Made | None:
         """The declaration of a field."""
         member = self.walker.objects.class_member(Class(info), name)
@@ -155,22 +123,17 @@ class Models:
     def attribute(self, receiver: Value, name: str, state: State) -> Value | None:
         """What a model, its object or its query has under a name; None where Python's own rules give it."""
         if isinstance(receiver, Query):
-            member = self.walker.objects.class_member(Class(receiver.kind), name) if receiver.kind else None
-            if isinstance(member, Function) and not member.info.is_static:
-                return replace(member, bound=receiver)
-            if name == "model":
-                return Class(receiver.model)
-            return Bound(receiver, name)
+            return self._of_query(receiver, name)
         if isinstance(receiver, Super) and isinstance(receiver.instance, Query):
             return Bound(receiver.instance, name)
         if isinstance(receiver, Made) and receiver.name == "<meta>":
             return self._of_meta(receiver, name)
-        if not isinstance(receiver, (Class, Instance)) or not self.is_model(receiver.info):
+        if not isinstance(receiver, (Class, Instance)) or not self.managers.is_model(receiver.info):
             return None
         if name == "_meta":
             return Made("<meta>", (Class(receiver.info),))
         if isinstance(receiver, Class):
-            return self._manager(receiver.info, name)
+            return self.managers.begins(receiver.info, name)
         if state.get(receiver.key, name) is not None:
             return None
         if name in _PRIMARY or self._field(receiver.info, name) is not None:
@@ -179,26 +142,17 @@ class Models:
             return field(name, receiver.row)
         return None
 
+    def _of_query(self, query: Query, name: str) -> Value:
+        for kind in query.kinds:
+            member = self.walker.objects.class_member(Class(kind), name)
+            if isinstance(member, Function) and not member.info.is_static:
+                return replace(member, bound=query)
+        return Class(query.model) if name == "model" else Bound(query, name)
+
     def _of_meta(self, receiver: Made, name: str) -> Value | None:
         """`Model._meta.db_table`."""
         model = receiver.arguments[0] if receiver.name == "<meta>" else None
-        return Text(self.table(model.info)) if isinstance(model, Class) and name == "db_table" else None
-
-    def _manager(self, info: ClassInfo, name: str) -> Query | None:
-        """The query that a manager begins with: `objects = Jobs.as_manager()`, `JobManager()`, `Manager()`."""
-        for cls in self.walker.objects.lineage(info):
-            member = cls.members.get(name)
-            if isinstance(member, nodes.Assign) and member.value is not None:
-                frame = self.walker.names.module_frame(cls.module)
-                named = [part for part in descend(member.value) if isinstance(part, (nodes.Name, nodes.Attribute))]
-                found = [self.walker.objects.constant(part, frame) for part in named]
-                own = [one.info for one in found if isinstance(one, Class) and self._makes_queries(one.info)]
-                plain = any(isinstance(one, External) and one.name.endswith(_QUERY_CLASSES) for one in found)
-                return Query(info, own[0]) if own else Query(info) if plain or name in _MANAGERS else None
-        return Query(info) if name in _MANAGERS else None
-
-    def _makes_queries(self, info: ClassInfo) -> bool:
-        return any(name.endswith(_QUERY_CLASSES) for name in self.walker.objects.library_names(info))
+        return Text(self.managers.table(model.info)) if isinstance(model, Class) and name == "db_table" else None
 
     # Calls
 
@@ -209,16 +163,17 @@ class Models:
             return known(receiver, call) if known is not None else [(call.state, UNKNOWN)]
         if name == "quote_name":
             return [(call.state, call.argument(0, "name"))]
-        if not isinstance(receiver, Instance) or not self.is_model(receiver.info):
+        if not isinstance(receiver, Instance) or not self.managers.is_model(receiver.info):
             return None
         if name in ("save", "asave"):
             return self._saves(receiver, call)
         if name in ("delete", "adelete"):
             return [
-                (after, NONE) for after in self._send(delete(self.table(receiver.info), [_by_id(receiver)]), "", call)
+                (after, NONE)
+                for after in self._send(delete(self.managers.table(receiver.info), [_by_id(receiver)]), "", call)
             ]
         if name in ("refresh_from_db", "arefresh_from_db"):
-            sent = self._send(select(self.table(receiver.info), [_by_id(receiver)]), "", call)
+            sent = self._send(select(self.managers.table(receiver.info), [_by_id(receiver)]), "", call)
             return [(after.unbind(receiver.key), NONE) for after in sent]
         return None
 
@@ -288,7 +243,7 @@ class Models:
                 order.append(expressions.column(bare) + (" DESC" if back else ""))
         conditions = [Piece(*part) for part in query.where]
         limit = as_number(query.limit)
-        return select(self.table(query.model), conditions, columns, order, limit, query.lock)
+        return select(self.managers.table(query.model), conditions, columns, order, limit, query.lock)
 
     def rows(self, query: Query, call: Invocation) -> Results:
         """All rows of a query, as a loop or list() asks for them."""
@@ -339,15 +294,15 @@ class Models:
         ]
         if not sets:
             sets = [("id", Piece("%s", (UNKNOWN,)))]
-        piece = update(self.table(query.model), sets, [Piece(*part) for part in query.where])
+        piece = update(self.managers.table(query.model), sets, [Piece(*part) for part in query.where])
         return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
 
     def _deletes(self, query: Query, call: Invocation) -> Results:
-        piece = delete(self.table(query.model), [Piece(*part) for part in query.where])
+        piece = delete(self.managers.table(query.model), [Piece(*part) for part in query.where])
         return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
 
     def _creates(self, query: Query, call: Invocation) -> Results:
-        piece = insert(self.table(query.model), self._assigned(query.model, call.named))
+        piece = insert(self.managers.table(query.model), self._assigned(query.model, call.named))
         mark = self.walker.keys.of("record", call.frame.key, call.span, query.model)
         return [(after.unbind(mark), Instance(query.model, mark)) for after in self._send(piece, query.alias, call)]
 
@@ -358,9 +313,10 @@ class Models:
     def _gets_or_creates(self, query: Query, call: Invocation) -> Results:
         asked = tuple((name, value) for name, value in call.named if name not in ("defaults", "create_defaults"))
         expressions = self._expressions(query.model)
-        found = select(self.table(query.model), expressions.conditions((), asked))
+        found = select(self.managers.table(query.model), expressions.conditions((), asked))
         made = insert(
-            self.table(query.model), self._assigned(query.model, [pair for pair in asked if "__" not in pair[0]])
+            self.managers.table(query.model),
+            self._assigned(query.model, [pair for pair in asked if "__" not in pair[0]]),
         )
         mark = self.walker.keys.of("record", call.frame.key, call.span, query.model)
         states = [
@@ -372,7 +328,7 @@ class Models:
         return [(state.unbind(mark), pair) for state in states]
 
     def _creates_many(self, query: Query, call: Invocation) -> Results:
-        piece = insert(self.table(query.model), [("id", Piece("%s", (call.argument(0, "objs"),)))])
+        piece = insert(self.managers.table(query.model), [("id", Piece("%s", (call.argument(0, "objs"),)))])
         return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
 
     def _updates_many(self, query: Query, call: Invocation) -> Results:
@@ -382,7 +338,7 @@ class Models:
             (self._column(query.model, one.value), Piece("%s", (UNKNOWN,))) for one in known if isinstance(one, Text)
         ]
         conditions = [Piece("id = ANY(%s)", (call.argument(0, "objs"),))]
-        piece = update(self.table(query.model), sets or [("id", Piece("id"))], conditions)
+        piece = update(self.managers.table(query.model), sets or [("id", Piece("id"))], conditions)
         return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
 
     def _raw(self, query: Query, call: Invocation) -> Results:
@@ -398,7 +354,7 @@ class Models:
 
     def made(self, instance: Instance, call: Invocation) -> Results | None:
         """`Model(field=value)`: an object that is saved later; None for any other class."""
-        if not self.is_model(instance.info):
+        if not self.managers.is_model(instance.info):
             return None
         self._made.add(instance.key)
         given = {name: value for name, value in call.named if name != "**"}
@@ -422,9 +378,9 @@ class Models:
             if self._column(info, name) not in named
         ]
         if _NEW in held and only is None:
-            piece = insert(self.table(info), sets)
+            piece = insert(self.managers.table(info), sets)
         else:
-            piece = update(self.table(info), sets or [("id", Piece("id"))], [_by_id(instance)])
+            piece = update(self.managers.table(info), sets or [("id", Piece("id"))], [_by_id(instance)])
         alias = _alias(call.argument(-1, "using", default=NONE))
         # What was reckoned from columns is in the database now, and saved once.
         return [(after.unbind(instance.key), NONE) for after in self._send(piece, alias, call)]
@@ -443,11 +399,3 @@ def _by_id(instance: Instance) -> Piece:
 
 def _alias(value: Value) -> str:
     return value.value if isinstance(value, Text) and not value.holes else ""
-
-
-def _app_of(module: str) -> str:
-    """The label of the app that a module belongs to: the folder around its models."""
-    parts = module.split(".")
-    if "models" in parts[1:]:
-        return parts[parts.index("models", 1) - 1]
-    return parts[-2] if len(parts) > 1 else parts[0]

@@ -9,7 +9,7 @@ from auditor.timeline.state import Flow, Frame, State
 from auditor.timeline.values import UNKNOWN, Class, Items, Literal, Mapping, Text, Value, either, holds_connection
 
 if TYPE_CHECKING:
-    from auditor.program.code import FunctionInfo
+    from auditor.program.code import ClassInfo, FunctionInfo
     from auditor.python import nodes
     from auditor.timeline.invocation import Invocation, Keywords
     from auditor.timeline.walker import Walker
@@ -39,8 +39,7 @@ class Parameters:
         values: dict[str, Value] = {}
         for index, parameter in enumerate(info.node.parameters):
             if index == 0 and info.owner is not None and not info.is_static:
-                instance = me or self.walker.types.me(info.owner)
-                values[parameter.name] = Class(info.owner) if info.is_classmethod else instance
+                values[parameter.name] = self._owner(info, info.owner, me)
             elif parameter.kind == "args":
                 values[parameter.name] = Items("tuple", (me,) if me is not None and index == 0 else (), open=True)
             elif me is not None and index == 0:
@@ -53,6 +52,13 @@ class Parameters:
                 plain = isinstance(value, (Literal, Text))
                 values[parameter.name] = self._typed(info, parameter, frame) if plain else value
         return values
+
+    def _owner(self, info: FunctionInfo, owner: ClassInfo, me: Value | None) -> Value:
+        """What a method is called on."""
+        managers = self.walker.models.managers
+        if info.is_classmethod:
+            return Class(managers.concrete(owner))
+        return me or managers.stand_in(owner) or self.walker.types.me(owner)
 
     def _unfilled(self, info: FunctionInfo, parameter: nodes.Parameter, frame: Frame) -> Value:
         """What a parameter holds when no argument is given for it: its default, else what its annotation says."""

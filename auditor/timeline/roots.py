@@ -19,9 +19,9 @@ from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
 from auditor.timeline.values import UNKNOWN, Class, Function, Key, Made, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
-    from auditor.program.code import FunctionInfo, ModuleInfo
+    from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
     from auditor.program.program import Program
     from auditor.progress import Progress
     from auditor.timeline.connection import ConnectionState
@@ -109,7 +109,7 @@ class Roots:
             return
         from auditor.program.job_tables import Changing
 
-        changing = Changing(self.program, claimed)
+        changing = Changing(self.program, claimed, self._models_of(claimed.keys()))
         known = set(modules)
         modules = [*modules, *(module for module in self.program.modules if module not in known and not module.test)]
         for function in list(self._functions(modules)):
@@ -118,6 +118,17 @@ class Roots:
                 continue
             if function in changing or self.walker.records.is_named(claimed, function):
                 self._entry(function)
+
+    def _models_of(self, tables: Collection[str]) -> frozenset[ClassInfo]:
+        """The classes that stand for tables, those that they are derived from, and those that make their queries."""
+        managers, mapper = self.walker.models.managers, self.walker.mapper
+        found: set[ClassInfo] = set()
+        for info in self.program.classes():
+            of_django = managers.is_model(info)
+            if (managers.table(info) if of_django else mapper.table_of(Class(info))) in tables:
+                found.update(self.walker.objects.lineage(info))
+                found.update(managers.kinds_for(info) if of_django else ())
+        return frozenset(found)
 
     def _claims_idly(self) -> bool:
         """Whether there is a claim with whose jobs nothing is seen to be done: that is left to who uses the program."""

@@ -339,8 +339,8 @@ class Query:
     """The rows of a model that an ORM has been asked for, and has not been made to fetch yet."""
 
     model: ClassInfo
-    #: The project's own class of such queries.
-    kind: ClassInfo | None = None
+    #: The project's own classes of such queries: its methods are looked for in one after the other.
+    kinds: tuple[ClassInfo, ...] = ()
     #: The name of its connection; empty for the default.
     alias: str = ""
     #: Conditions as they stand in SQL, each with what fills its placeholders.

@@ -1,0 +1,153 @@
+"""Queues that are worked off through Django: how they are written, and what is told of them."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.timeline.world import find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODELS = """
+from django.db import models
+
+
+class JobQuerySet(models.QuerySet):
+    def waiting(self):
+        return self.filter(in_queue=True)
+
+    def take(self):
+        return self.select_for_update(skip_locked=True).order_by("id").first()
+
+
+class JobManager(models.Manager):
+    def get_queryset(self):
+        return JobQuerySet(self.model, using=self._db)
+
+    def waiting(self):
+        return self.get_queryset().waiting()
+
+
+class Job(models.Model):
+    in_queue = models.BooleanField(default=True)
+    objects = {manager}
+"""
+
+WORKER = """
+from django.db import transaction
+from app.models import Job
+
+
+def work():
+    with transaction.atomic():
+        job = Job.objects.waiting().take()
+        if job is not None:
+            run_handler(job)
+            job.delete()
+"""
+
+MANAGERS = {
+    "a query set as a manager": "JobQuerySet.as_manager()",
+    "a manager that makes its query set": "JobManager()",
+    "a manager with the methods of a query set": "models.Manager.from_queryset(JobQuerySet)()",
+    "a manager of the project's with those of a query set": "JobManager.from_queryset(JobQuerySet)()",
+}
+
+
+@pytest.mark.parametrize("manager", MANAGERS.values(), ids=MANAGERS.keys())
+def test_a_claim_is_followed_through(tmp_path: Path, manager: str) -> None:
+    files = {"app/models.py": MODELS.format(manager=manager), "app/worker.py": WORKER}
+    assert codes(tmp_path, files) == ["TA302 at app/models.py:10"]
+
+
+def test_a_method_that_is_inherited_is_followed_from_where_only_the_heir_is_imported(tmp_path: Path) -> None:
+    files = {
+        "app/base.py": """
+            from django.db import connection, models
+
+
+            class Base(models.Model):
+                class Meta:
+                    abstract = True
+
+                @classmethod
+                def take(cls):
+                    return list(cls.objects.raw(
+                        "DELETE FROM {table} WHERE id = (SELECT id FROM {table} ORDER BY id "
+                        "FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING *".format(table=cls._meta.db_table)
+                    ))
+            """,
+        "app/models.py": """
+            from app.base import Base
+
+
+            class Job(Base):
+                pass
+            """,
+        "app/worker.py": """
+            from django.db import transaction
+            from app.models import Job
+
+
+            class Queue:
+                job_model = Job
+
+                def run_job(self, job):
+                    task = self.tasks[job.name]
+                    return task(self, job)
+
+                def run_once(self):
+                    with transaction.atomic():
+                        jobs = self.job_model.take()
+                        if jobs:
+                            return self.run_job(jobs[0])
+            """,
+    }
+    found = [one for one in find(tmp_path, files) if one.code == "TA302"]
+    assert [(one.place.path, [(way.place.path, way.place.line) for way in one.related]) for one in found] == [
+        ("app/base.py", [("app/worker.py", 11), ("app/worker.py", 14)])
+    ]
+
+
+FLAGGED = """
+from django.db import transaction
+from app.models import Job
+
+
+def take():
+    with transaction.atomic():
+        job = Job.objects.waiting().take()
+        job.in_queue = False
+        job.save()
+    return job
+
+
+def work():
+    job = take()
+    handler = HANDLERS.get(job.name)
+    try:
+        handler.handle(job)
+    except Exception:
+        job.in_queue = True
+        job.save()
+    else:
+        job.delete()
+"""
+
+
+def test_a_column_of_truth_values_tells_the_state_of_a_job(tmp_path: Path) -> None:
+    models = MODELS.format(manager="JobQuerySet.as_manager()")
+    files = {"app/models.py": models, "app/worker.py": FLAGGED}
+    assert codes(tmp_path, files) == ["TA401 at app/worker.py:10"]
+    # What takes back those that nobody works on any more is enough.
+    swept = models + "\n\ndef sweep():\n    Job.objects.filter(in_queue=False).update(in_queue=True)\n"
+    assert codes(tmp_path, {**files, "app/models.py": swept}) == []
+
+
+def codes(folder: Path, files: dict[str, str]) -> list[str]:
+    texts = {name: textwrap.dedent(text) for name, text in files.items()}
+    return [f"{one.code} at {one.place.path}:{one.place.line}" for one in find(folder, texts)]
