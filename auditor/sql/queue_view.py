@@ -72,7 +72,8 @@ def set_states(query: Query) -> set[str]:
     """The states that are set, by name or by a column that is true or false."""
     named = {state for made in query.assignments if words.is_status(made.column) for state in states_in(made.value)}
     flags = [made for made in query.assignments if made.value.kind in _TRUTH]
-    return named or {words.flagged(made.column, _TRUTH[made.value.kind]) for made in flags} - {""}
+    # That something is sent or done is said of what a job is about, too.
+    return named or {words.flagged(made.column, _TRUTH[made.value.kind]) for made in flags} - {"", "done"}
 
 
 def asked_states(conditions: Iterable[Comparison]) -> set[str]:
