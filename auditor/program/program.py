@@ -12,10 +12,11 @@ from auditor.files import Role, Skipped, SourceFile, read
 from auditor.findings import Place
 from auditor.lines import decode
 from auditor.program.catalogue import Catalogue, names_tenant
-from auditor.program.code import ClassInfo, ModuleInfo
+from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
 from auditor.program.modules import ModuleIndex
 from auditor.program.relevance import Relevance, Sources, Telling
 from auditor.program.settings_files import UNSEEN, DatabaseSettings, read_settings
+from auditor.program.signals import listeners_in
 from auditor.python.locate import locate
 from auditor.python.read import Unread as UnreadPython
 from auditor.python.read import read_python
@@ -163,6 +164,11 @@ class Program:
         """The classes of the modules that matter."""
         for module in self.modules:
             yield from module.classes()
+
+    @cached_property
+    def listeners(self) -> dict[FunctionInfo, frozenset[str]]:
+        """The functions that listen to signals of a framework, with the signals."""
+        return listeners_in(self.modules)
 
     # SQL
 

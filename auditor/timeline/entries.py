@@ -5,8 +5,11 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from auditor.program.signals import OF_TASKS
+from auditor.python import nodes
+
 if TYPE_CHECKING:
-    from auditor.program.code import FunctionInfo
+    from auditor.program.code import ClassInfo, FunctionInfo
     from auditor.timeline.objects import Objects
 
 
@@ -22,30 +25,54 @@ class Entry(enum.Enum):
 
 
 _TASKS = frozenset({"shared_task", "task", "db_task", "periodic_task", "db_periodic_task", "actor", "job"})
+_TASK_METHODS = {
+    "Task": frozenset({"run", "__call__", "before_start", "after_return", "on_success", "on_failure", "on_retry"}),
+    "Middleware": frozenset({"before_process_message", "after_process_message", "after_skip_message"}),
+}
 _COMMANDS = frozenset({"BaseCommand", "AppCommand", "LabelCommand"})
 _COMMAND_METHODS = frozenset({"handle", "handle_label", "handle_app_config"})
 #: What Django calls of a middleware; all of them run outside the transaction of a view.
 _MIDDLEWARE_METHODS = frozenset(
     {"__call__", "process_request", "process_view", "process_response", "process_exception", "__acall__"}
 )
-_VIEW_METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options", "dispatch"})
+#: What Django, and the REST framework on top of it, call of a view with the request, and of what a view asks.
+_VIEW_METHODS = frozenset(
+    {"get", "post", "put", "patch", "delete", "head", "options", "dispatch", "setup"}
+    | {"initial", "initialize_request", "authenticate", "has_permission", "has_object_permission", "finalize_response"}
+    | {"list", "create", "retrieve", "update", "partial_update", "destroy"}
+)
 
 
 def entry_of(info: FunctionInfo, objects: Objects) -> Entry:
     """What calls the function when nothing of the program does."""
     name, owner = info.node.name, info.owner
-    if info.decorator_names & _TASKS:
+    signals = objects.walker.program.listeners.get(info, frozenset())
+    if info.decorator_names & _TASKS or signals & OF_TASKS:
         return Entry.TASK
     parameters = [parameter.name for parameter in info.node.parameters]
     if owner is None:
+        if makes_middleware(info):
+            return Entry.MIDDLEWARE
         return Entry.VIEW if parameters[:1] == ["request"] else Entry.OTHER
     bases = {base.rpartition(".")[2] for base in objects.library_names(owner)}
     if name in _COMMAND_METHODS and bases & _COMMANDS:
         return Entry.COMMAND
-    if name == "run" and "Task" in bases:
+    if any(name in methods and base in bases for base, methods in _TASK_METHODS.items()):
         return Entry.TASK
-    if name in _MIDDLEWARE_METHODS and ("MiddlewareMixin" in bases or owner.node.name.endswith("Middleware")):
+    if name in _MIDDLEWARE_METHODS and (_is_middleware(owner) or "MiddlewareMixin" in bases):
         return Entry.MIDDLEWARE
     if name in _VIEW_METHODS and parameters[1:2] == ["request"]:
         return Entry.VIEW
     return Entry.OTHER
+
+
+def makes_middleware(info: FunctionInfo) -> bool:
+    """Whether a function is given `get_response` and returns what is called with each request."""
+    parameters = info.node.parameters
+    return info.owner is None and len(parameters) == 1 and parameters[0].name == "get_response"
+
+
+def _is_middleware(owner: ClassInfo) -> bool:
+    made = owner.members.get("__init__")
+    given = [parameter.name for parameter in made.parameters] if isinstance(made, nodes.Function) else []
+    return owner.node.name.endswith("Middleware") or "get_response" in given

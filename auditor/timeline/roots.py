@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from auditor.findings import Place
@@ -11,12 +11,13 @@ from auditor.program.revisions import is_revision
 from auditor.python import nodes
 from auditor.sql.queue import StepKind
 from auditor.timeline import connection as change
+from auditor.timeline.afterwards import Afterwards
 from auditor.timeline.connection import Life, Status
 from auditor.timeline.entries import Entry, entry_of
 from auditor.timeline.events import Handover, JobEnded, Ran
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
-from auditor.timeline.values import UNKNOWN, Class, Function, Key, Made, Value
+from auditor.timeline.values import Class, Function, Key, Made, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -49,6 +50,7 @@ class Roots:
         self.program: Program = walker.program
         self.walked: list[Root] = []
         self._begun: set[FunctionInfo] = set()
+        self._afterwards = Afterwards(walker)
 
     def walk(self, progress: Progress) -> list[Root]:
         """Walk all of them: scripts first, then what nothing names, then what was not reached from those.
@@ -218,28 +220,12 @@ class Roots:
             return walker.calls.body(called.info, state, frame, out)
 
         ends = self._supplied(info, values, frame, body, start, flow)
-        ends = self._answered(info, values, frame, ends, flow)
+        ends = self._afterwards.after(info, values, frame, ends, flow)
         return self._finish(ends, flow, info.place, info.qualname, frame, info.node.name_span, self._ends_process(info))
 
     def _ends_process(self, info: FunctionInfo) -> bool:
         """Whether the process is over when the function is."""
         return info.node.name == "main" or self.walker.entry is Entry.COMMAND
-
-    def _answered(
-        self, info: FunctionInfo, values: dict[str, Value], frame: Frame, ends: list[State], flow: Flow
-    ) -> list[State]:
-        """The request goes on, and comes back through the same middleware: process_request, then process_response."""
-        if info.node.name != "process_request" or info.owner is None or self.walker.entry is not Entry.MIDDLEWARE:
-            return ends
-        ends = [*ends, *(state for state, _ in flow.returns)]
-        flow.returns.clear()
-        me, *rest = values.values()
-        answer = self.walker.objects.class_member(Class(info.owner), "process_response")
-        if not isinstance(answer, Function):
-            return ends
-        bound = replace(answer, bound=me)
-        call = Invocation((*rest[:1], UNKNOWN), (), ends[0] if ends else State(), frame, flow, info.node.name_span)
-        return [after for end in ends for after, _ in self.walker.calls.apply(bound, call.at(end))]
 
     def _as_called(self, info: FunctionInfo, module: Frame) -> Function:
         """What is called by the function's name: itself, or what a decorator of the project has put around it."""
