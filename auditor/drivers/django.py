@@ -88,6 +88,7 @@ DRIVER = Driver(
             "django.db.connection",
             "django.db.connections",
             "django.db.transaction",
+            "django.db.backends.signals.connection_created",
             *(f"django.db.transaction.{name}" for name in _FUNCTIONS),
         }
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
-from auditor.program.signals import OF_TASKS
+from auditor.program.signals import OF_CONNECTIONS, OF_TASKS
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class Entry(enum.Enum):
     MIDDLEWARE = "middleware"
     VIEW = "view"
     SCRIPT = "script"
+    CONNECTED = "listener to connections that were just opened"
     OTHER = "whoever uses it"
 
 
@@ -49,6 +50,8 @@ def entry_of(info: FunctionInfo, objects: Objects) -> Entry:
     signals = objects.walker.program.listeners.get(info, frozenset())
     if info.decorator_names & _TASKS or signals & OF_TASKS:
         return Entry.TASK
+    if signals & OF_CONNECTIONS:
+        return Entry.CONNECTED
     parameters = [parameter.name for parameter in info.node.parameters]
     if owner is None:
         if makes_middleware(info):

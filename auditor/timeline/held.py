@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from auditor.timeline.walker import Walker
 
 #: Entry points at which such a connection is found as the process left it, outside of any transaction.
-_OUTSIDE = frozenset({Entry.COMMAND, Entry.TASK, Entry.MIDDLEWARE, Entry.SCRIPT})
+_OUTSIDE = frozenset({Entry.COMMAND, Entry.TASK, Entry.MIDDLEWARE, Entry.SCRIPT, Entry.CONNECTED})
 
 
 class HeldConnections:
@@ -114,7 +114,8 @@ class HeldConnections:
         if known is None:
             return False
         settings = self.walker.program.database_settings(known[1])
-        return self.walker.entry in (Entry.MIDDLEWARE, Entry.VIEW, Entry.TASK) and settings.closes_after_use
+        ends = (Entry.MIDDLEWARE, Entry.VIEW, Entry.TASK, Entry.CONNECTED)
+        return self.walker.entry in ends and settings.closes_after_use
 
     # Functions of the driver
 

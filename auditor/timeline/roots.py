@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from auditor.findings import Place
+from auditor.program.catalogue import UNNAMED
 from auditor.program.migrations import only_takes_back
 from auditor.program.revisions import is_revision
 from auditor.python import nodes
@@ -17,7 +18,7 @@ from auditor.timeline.entries import Entry, entry_of
 from auditor.timeline.events import Handover, JobEnded, Ran
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
-from auditor.timeline.values import Class, Function, Key, Made, Value
+from auditor.timeline.values import Class, External, Function, Key, Made, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -214,6 +215,8 @@ class Roots:
         wrapped = called.info is not info and info.owner is not None and not info.is_static
         me = walker.types.me(info.owner) if wrapped and info.owner is not None else None
         values = walker.calls.parameters.of_root(called.info, frame, me)
+        if walker.entry is Entry.CONNECTED and "connection" in values:
+            values["connection"] = walker.database.held.value(External("django.db.connection"))
         start = self.walker.names.start().bind_all(frame.key, values)
 
         def body(state: State, out: Flow) -> list[State]:
@@ -333,7 +336,11 @@ class Roots:
             if lent and _is_pending(connection):
                 # Who passed the session goes on in its transaction, and commits what was done for it.
                 connection, _ = change.commit(connection, place)
-            if any(setting.kept.is_value for setting in connection.settings):
+            left = [setting for setting in connection.settings if setting.kept.is_value]
+            if self.walker.entry is Entry.CONNECTED:
+                # What is the same for every connection is no tenant of one of them.
+                left = [setting for setting in left if UNNAMED in setting.kept.value]
+            if left:
                 kind = "session" if lent else "caller" if given else "kept"
                 event = Handover(place, key, kind, connection, connection, place, None, symbol, connection.sure)
                 state = self.walker.see(event, state)
