@@ -50,7 +50,7 @@ class Managers:
         if isinstance(said, Text):
             return said.value
         label = self._meta(info, "app_label")
-        app = label.value if isinstance(label, Text) else _app_of(info.module.name)
+        app = label.value if isinstance(label, Text) else _app_of(info.module)
         return f"{app}_{info.node.name.lower()}"
 
     def _meta(self, info: ClassInfo, name: str) -> Value | None:
@@ -185,9 +185,12 @@ class Managers:
                     yield name
 
 
-def _app_of(module: str) -> str:
+def _app_of(module: ModuleInfo) -> str:
     """The label of the app that a module belongs to: the folder around its models."""
-    parts = module.split(".")
+    parts = module.name.split(".")
     if "models" in parts[1:]:
         return parts[parts.index("models", 1) - 1]
-    return parts[-2] if len(parts) > 1 else parts[0]
+    if len(parts) > 1:
+        return parts[-2]
+    folders = module.path.replace("\\", "/").split("/")[:-1]
+    return folders[-1] if folders else parts[0]

@@ -112,12 +112,14 @@ class Roots:
             return
         from auditor.program.job_tables import Changing
 
-        changing = Changing(self.program, claimed, self._models_of(claimed.keys()))
+        models = self._models_of(claimed.keys())
+        changing = Changing(self.program, claimed, models)
         known = set(modules)
         modules = [*modules, *(module for module in self.program.modules if module not in known and not module.test)]
         for function in list(self._functions(modules)):
             walked = function in self.walker.calls.entered or function in self._begun
-            if walked or not self._has_connection(function):
+            # An object of a model finds its connection by itself.
+            if walked or not (function.owner in models or self._has_connection(function)):
                 continue
             if function in changing or self.walker.records.is_named(claimed, function):
                 self._entry(function)
