@@ -13,6 +13,7 @@ from auditor.timeline.events import (
     Opened,
     Ran,
     Reached,
+    Repeated,
     Worked,
 )
 
@@ -101,6 +102,8 @@ def _line(event: Event, numbers: dict[int, int], begun: set[int]) -> Iterator[st
         yield f"  {number} │ {_at(event.place)}  handed on: {_settings(event.after) or 'no tenant'}"
     elif isinstance(event, Worked):
         yield f"    │ {_at(event.place)}  work: {event.what}"
+    elif isinstance(event, Repeated):
+        yield f"    │ {_at(event.place)}  reaches {event.reach.what} for the job, with no key of it"
     elif isinstance(event, Reached):
         yield f"    │ {_at(event.at)}  waits for {event.reach.what}, with rows or a snapshot held"
     elif isinstance(event, JobEnded):

@@ -23,6 +23,7 @@ from auditor.timeline.events import (
     Outlived,
     Ran,
     Reached,
+    Repeated,
     SettingSet,
     Stranded,
     Unguarded,
@@ -30,6 +31,7 @@ from auditor.timeline.events import (
 )
 from auditor.timeline.leases import STILL
 from auditor.timeline.queues import JobRun, Queues, Recovery, UnboundedClaim
+from auditor.timeline.repeats import RepeatableCall, repeatable
 from auditor.timeline.security import HiddenQueue, JudgedPolicy, Security
 
 if TYPE_CHECKING:
@@ -286,6 +288,10 @@ class Timeline:
             # A script that ends holds others up once.
             once = reached.root in scripts and not reached.in_job and reached.held.life is not Life.POOL
             yield OutsideCall(reached.place, reached, Confidence.LOW if once else reached.held.sure)
+
+    def repeatable_calls(self) -> Iterator[RepeatableCall]:
+        """Calls for a job that leave the process again when the job is run again, and that nobody can know from it."""
+        return repeatable(self.of(Repeated), self.lease_queues())
 
     # Pools
 

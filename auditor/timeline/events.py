@@ -253,6 +253,18 @@ class Reached:
     symbol: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A call left the process on behalf of a job, and whoever it reaches cannot know it from its repetition."""
+
+    place: Place
+    name: str
+    reach: Outside
+    claims: tuple[Mark, ...]
+    calls: tuple[Place, ...] = ()
+    symbol: str = ""
+
+
 Event = Union[
     Ran,
     Opened,
@@ -267,4 +279,5 @@ Event = Union[
     Outlived,
     Stranded,
     Reached,
+    Repeated,
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from auditor.timeline.values import Bound, External, Function, Literal, Made, Text, Value
+from auditor.timeline.values import Bound, External, Function, Items, Literal, Made, Mapping, Text, Value
 
 HTTP = "an HTTP request"
 MAIL = "a mail"
@@ -25,7 +25,7 @@ class Outside(NamedTuple):
     """A call that leaves the process: what it reaches, and whether doing it twice is worse than doing it once."""
 
     what: str
-    repeats: bool = True
+    repeats: bool = False
 
 
 class _Library(NamedTuple):
@@ -231,7 +231,18 @@ _SENDS = {
     "shared_task": _words("delay apply_async"),
     "actor": _words("send send_with_options"),
 }
-_READS = _words("get head options getresponse list retrieve fetch search")
+#: Calls that are felt twice when they are made twice: what puts a thing in its place, or takes it away, is none.
+_REPEATS = _words(
+    """
+    post patch send_mail send_mass_mail mail_admins mail_managers sendmail send_message send_email send_raw_email
+    send_bulk_email send publish xadd lpush rpush basic_publish produce send_and_wait send_messages enqueue enqueue_call
+    enqueue_in enqueue_at enqueue_job send_task send_json send_string send_multipart send_message_batch invoke
+    start_execution put_events put_record put_records start_job_run run_task submit_job create capture pay refund
+    send_invoice invite chat_postMessage files_upload_v2 delay apply_async send_with_options
+    """
+)
+#: Libraries whose calls cost something, and change nothing.
+_ANSWERS_ONLY = _words("openai anthropic google mistralai cohere litellm")
 
 
 @cache
@@ -243,15 +254,18 @@ def outside(name: str) -> Outside | None:
         library = _MAKERS[maker] if maker is not None and method in _MAKERS[maker].methods else None
     if library is None:
         return None
-    return Outside(library.what, repeats=library.what != SLEEP and name.rpartition(".")[2] not in _READS)
+    package, method = name.partition(".")[0], name.rpartition(".")[2]
+    return Outside(
+        library.what, repeats=method in _REPEATS and not (library.what == CLOUD and package in _ANSWERS_ONLY)
+    )
 
 
 def outside_method(callee: Bound) -> Outside | None:
     """The same for a method of something that is not known by a name, where the method's name alone tells."""
     if isinstance(callee.receiver, Function):
         sent = any(callee.name in _SENDS.get(name, ()) for name in callee.receiver.info.decorator_names)
-        return Outside(QUEUE) if sent else None
-    return Outside(_TELLING[callee.name]) if callee.name in _TELLING else None
+        return Outside(QUEUE, repeats=True) if sent else None
+    return Outside(_TELLING[callee.name], repeats=True) if callee.name in _TELLING else None
 
 
 def _maker_of(name: str) -> str | None:
@@ -286,21 +300,41 @@ def is_idle(name: str, first: Value) -> bool:
     return name.endswith(".sleep") and isinstance(first, Literal) and first.value in (0, 0.0)
 
 
-def is_keyed(values: tuple[Value, ...], names: tuple[str, ...]) -> bool:
-    """Whether among the arguments of a call stands a key by which a repetition is known as one."""
-    return any(_is_key(name) for name in names) or any(_holds_key(value, 3) for value in values)
+def is_keyed(values: tuple[Value, ...], named: tuple[tuple[str, Value], ...]) -> bool:
+    """Whether among the arguments of a call stands a key by which a repetition is known as one, or may stand one."""
+    hidden = any(name in _HIDING and not isinstance(value, (Mapping, Literal)) for name, value in named)
+    return hidden or any(_is_key(name) for name, _ in named) or any(_holds_key(value, 3) for value in values)
+
+
+#: What holds keys, where it is not written out at the call; and other arguments, by whatever names.
+_HIDING = _words("headers properties attributes extra_headers ** options")
+_KEYS = (
+    "msgid",
+    "messageid",
+    "requestid",
+    "eventid",
+    "jobid",
+    "taskid",
+    "externalid",
+    "deliveryid",
+    "outboxid",
+    "uuid",
+)
 
 
 def _is_key(word: str) -> bool:
     folded = word.lower().replace("-", "").replace("_", "")
-    return "idempot" in folded or "dedup" in folded or folded in ("msgid", "messageid", "natsmsgid", "requestid")
+    return "idempot" in folded or "dedup" in folded or folded in ("nonce", "reference") or folded.endswith(_KEYS)
 
 
 def _holds_key(value: Value, deep: int) -> bool:
     if isinstance(value, Text):
         return False
-    pairs = getattr(value, "pairs", ())
+    if isinstance(value, Mapping) and value.open and not value.pairs:
+        return True
+    pairs = value.pairs if isinstance(value, Mapping) else ()
     if any(isinstance(key, Text) and _is_key(key.value) for key, _ in pairs):
         return True
-    inner = getattr(value, "items", ()) or tuple(item for _, item in pairs)
-    return deep > 0 and any(_holds_key(item, deep - 1) for item in inner)
+    inner = value.items if isinstance(value, Items) else tuple(item for _, item in pairs)
+    made = (*value.arguments, *(item for _, item in value.keywords)) if isinstance(value, Made) else ()
+    return deep > 0 and any(_holds_key(item, deep - 1) for item in (*inner, *made))

@@ -1,8 +1,8 @@
-"""Calls that reach outside while a transaction is open: met on the way, or looked for in what is not followed.
+"""Calls that reach outside while a transaction is open or a job is in hand: met on the way, or looked for.
 
 A function that has nothing to do with a database is not followed by a walk. When it is called in a transaction that
-keeps others waiting, it is looked through apart: what it does to the state is of no interest, only whether it, or what
-it calls, leaves the process.
+keeps others waiting, or for a job that may be run again, it is looked through apart: what it does to the state is of no
+interest, only whether it, or what it calls, leaves the process.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.timeline.connection import Deed
-from auditor.timeline.events import Reached
+from auditor.timeline.events import Reached, Repeated
 from auditor.timeline.outside import Outside, dotted, is_idle, is_keyed, outside, outside_method
 from auditor.timeline.state import Flow, TooMuchError
 from auditor.timeline.values import Bound, Instance, Value
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from auditor.findings import Place
     from auditor.program.code import FunctionInfo
-    from auditor.timeline.connection import ConnectionState
+    from auditor.timeline.connection import ConnectionState, Mark
     from auditor.timeline.invocation import Invocation, Keywords
     from auditor.timeline.state import State
     from auditor.timeline.values import Function, Key
@@ -79,7 +79,7 @@ class Scout:
         self.walker.database.used += 1
         if not self._matters(call.state):
             return call.state
-        keyed = is_keyed(call.everything, tuple(key for key, _ in call.named))
+        keyed = is_keyed(call.everything, call.named)
         return self._note(_Met(call.place, name, reach, call.frame.calls, keyed), call)
 
     def _reach(self, callee: Value) -> tuple[str, Outside | None]:
@@ -105,13 +105,18 @@ class Scout:
         return state
 
     def _matters(self, state: State) -> bool:
-        return not self._beside and any(connection.holds for connection in state.connections.values())
+        holds = any(connection.holds for connection in state.connections.values())
+        return not self._beside and (holds or bool(_leased(state)))
 
     def _note(self, met: _Met, call: Invocation) -> State:
         if self._found is not None:
             self._found.append(met)
             return call.state
         state = call.state
+        claims = _leased(state)
+        if claims and met.reach.repeats and not met.keyed:
+            repeated = Repeated(met.place, met.name, met.reach, claims, met.calls, call.frame.symbol)
+            state = self.walker.see(repeated, state)
         for key, connection in state.connections.items():
             if connection.holds and self._is_here(key, met):
                 place, through = _told_at(met, connection)
@@ -172,6 +177,11 @@ class Scout:
             found, self._found = self._found, outer
         depth = len(inner.calls)
         return tuple(dict.fromkeys(met._replace(calls=met.calls[depth:]) for met in found))
+
+
+def _leased(state: State) -> tuple[Mark, ...]:
+    """The claims of the job in hand that a time limit or a mark holds, so that it may be taken again."""
+    return tuple(claim for claim in state.job.claims if claim.how == "lease")
 
 
 def _told_at(met: _Met, connection: ConnectionState) -> tuple[Place, tuple[Place, ...]]:
