@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from functools import cache
 
-from auditor.drivers import asyncpg, django, peewee, pg8000, piccolo, psycopg, psycopg2, sqlalchemy
+from auditor.drivers import (
+    aiopg,
+    asyncpg,
+    databases,
+    django,
+    peewee,
+    pg8000,
+    piccolo,
+    psycopg,
+    psycopg2,
+    sqlalchemy,
+    tortoise,
+)
 from auditor.drivers.model import Act, Driver, Thing
 
 __all__ = [
@@ -32,6 +44,9 @@ DRIVERS: tuple[Driver, ...] = (
     pg8000.DRIVER,
     peewee.DRIVER,
     piccolo.DRIVER,
+    aiopg.DRIVER,
+    databases.DRIVER,
+    tortoise.DRIVER,
 )
 
 

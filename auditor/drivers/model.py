@@ -48,6 +48,7 @@ class Act(enum.Enum):
     CLOSE = enum.auto()
     RESET = enum.auto()  #: rolls back and sets every setting back (psycopg2)
     TRANSACTION = enum.auto()  #: a block: a transaction, or a savepoint when one is open
+    OUTERMOST = enum.auto()  #: a block: a transaction, refused where a block is open
     JOIN = enum.auto()  #: a block: a transaction, or nothing of its own when one is open
     NEST = enum.auto()  #: a block: a savepoint, which the server refuses outside of a transaction
     HOLD = enum.auto()  #: a block at whose end the connection is closed
@@ -59,6 +60,7 @@ class Act(enum.Enum):
     ACQUIRE = enum.auto()  #: takes a connection out of a pool
     RELEASE = enum.auto()  #: gives its first argument back to the pool
     BORROW = enum.auto()  #: a block that acquires and releases
+    BORROW_CURSOR = enum.auto()  #: the same for a connection of which only a cursor is given
     CHECK = enum.auto()  #: the pool's own check of a connection, which leaves it as it was
     CLOSE_POOL = enum.auto()
     MARK_ROLLBACK = enum.auto()  #: set_rollback(value): from here on the transaction can only be rolled back
@@ -188,6 +190,8 @@ class Driver:
     isolation_switch_rolls_back: bool = False
     #: A connection that comes back in a transaction is rolled back; one a callback leaves in one is thrown away.
     pool_discards_busy: bool = True
+    #: A connection that comes back in a transaction is closed.
+    pool_closes_busy: bool = False
     #: The pool sets back what the session holds when a connection is released, unless a reset callback does it.
     pool_resets: bool = False
     #: The keyword of the pool under which it takes the arguments of connect(); None: it takes them as its own.
@@ -203,6 +207,8 @@ class Driver:
     models: frozenset[str] = frozenset()
     #: What it makes is kept in modules of its own, from which it is imported: all that import the driver are read.
     kept_in_modules: bool = False
+    #: The dialects in its URLs that stand for PostgreSQL, where it speaks to other databases, too.
+    speaks: tuple[str, ...] = ()
     #: Connections that the driver itself keeps for the process, by the dotted name under which code finds them.
     held: Mapping[str, Thing] = field(default_factory=lambda: MappingProxyType({}))
     #: Functions that work on one of these: on the one whose alias they are given, else on the default.

@@ -36,6 +36,7 @@ from auditor.timeline.values import (
     Mapping,
     Pending,
     Pool,
+    Query,
     Row,
     Super,
     Text,
@@ -229,7 +230,7 @@ class Calls:
             return self.walker.block(info.node.body, [start], frame, out)
 
         run: Callable[[State, Flow], list[State]] = plain
-        for block in reversed(self.walker.database.held.around(info)):
+        for block in reversed(self.walker.database.held.around(info, state)):
             run = self._within(block, run, info, frame)
         return run(state, flow)
 
@@ -360,8 +361,16 @@ class Calls:
             return [result for option in value.options for result in self.awaited(option, call)]
         if isinstance(value, Block) and value.kind == "borrow":
             return list(self.walker.database.pools.acquire(value.key, call.state, call.frame, value.site))
+        if isinstance(value, Block) and value.kind == "borrow cursor":
+            taken = self.walker.database.pools.acquire(value.key, call.state, call.frame, value.site)
+            return [(after, self.walker.database.cursor_of(connection)) for after, connection in taken]
+        if isinstance(value, Block) and value.kind in ("transaction", "task"):
+            # It begins, and is ended by hand.
+            return [(after, value) for after, _ in self.walker.blocks.by_hand(value, "start", call)]
         if isinstance(value, Asked):
             return self.walker.records.send(value, call, many=True)
+        if isinstance(value, Query):
+            return self.walker.models.rows(value, call)
         if isinstance(value, Pending) and not value.manager and not value.function.info.node.is_generator:
             return self.pending(value, call)
         return [(call.state, value)]

@@ -110,6 +110,8 @@ class Database:
             Act.RESET: self._reset,
             Act.TRANSACTION: self._transaction,
             Act.JOIN: self._join,
+            Act.OUTERMOST: self._outermost,
+            Act.BORROW_CURSOR: self._borrow_cursor,
             Act.NEST: self._nest,
             Act.HOLD: lambda receiver, call: [(call.state, Block("hold", _key_of(receiver), call.span))],
             Act.START: lambda receiver, call: self._execute(receiver, call.passing(Text("BEGIN"))),
@@ -147,7 +149,7 @@ class Database:
     def make(self, driver: Driver, thing: Thing, call: Invocation) -> Results:
         """What a call of one of the driver's callables makes."""
         if driver.of_task and thing is Thing.POOL:
-            return [(call.state, self.tasks.pool(driver))]
+            return [(call.state, self.tasks.made(driver, call))]
         made = self.sessions.make(driver, thing, call)
         if made is not None:
             return [(call.state, made)]
@@ -693,6 +695,13 @@ class Database:
         named = driver.isolation_names.get(level.value, "") if isinstance(level, Text) and driver is not None else ""
         block = Block("transaction", _key_of(receiver), call.span, forced, isolation=named)
         return [(call.state, block)]
+
+    def _outermost(self, receiver: Value, call: Invocation) -> Results:
+        return [(call.state, Block("transaction", _key_of(receiver), call.span, durable=True))]
+
+    def _borrow_cursor(self, receiver: Value, call: Invocation) -> Results:
+        assert isinstance(receiver, Pool)
+        return [(call.state, Block("borrow cursor", receiver.key, call.span))]
 
     def _join(self, receiver: Value, call: Invocation) -> Results:
         return [(call.state, Block("transaction", _key_of(receiver), call.span, savepoint=False))]

@@ -76,9 +76,14 @@ class DriverBlocks:
             return [(inside, manager, (manager.how, manager.key, manager.depth))]
         if manager.kind == "borrow" and self.database.tasks.is_one(manager.key):
             return self.database.tasks.hold(manager, state, frame, manager.site)
-        if manager.kind == "borrow":
+        if manager.kind in ("borrow", "borrow cursor"):
+            cursor = manager.kind == "borrow cursor"
             return [
-                (begun, connection, ("borrow", connection.key, manager.key))
+                (
+                    begun,
+                    self.database.cursor_of(connection) if cursor else connection,
+                    ("borrow", connection.key, manager.key),
+                )
                 for after, connection in self.database.pools.acquire(manager.key, state, frame, manager.site)
                 for begun in self._begun(connection.key, after, frame, manager.site)
             ]

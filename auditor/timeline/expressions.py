@@ -1,4 +1,4 @@
-"""What Django's ORM is told about columns: lookups, Q, F and what is reckoned with them, as parts of SQL."""
+"""What the ORMs of Django and Tortoise are told about columns: lookups, Q, F and reckoning, as parts of SQL."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def is_expression(value: Value) -> bool:
     """Whether an operator on the value makes SQL of it."""
     if not isinstance(value, Made):
         return False
-    return value.name in (FIELD, OPERATED) or value.name.startswith("django.db.models.")
+    return value.name in (FIELD, OPERATED) or value.name.startswith(("django.db.models.", "tortoise.expressions."))
 
 
 class Expressions:

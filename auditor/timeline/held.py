@@ -125,6 +125,8 @@ class HeldConnections:
         if known is None:
             return None
         driver, act = known
+        if driver.of_task:
+            return self._of_task(driver, act, call)
         if act is Act.ALL:
             return [(call.state, Items("list", (self.of_alias(driver, driver.default_alias),)))]
         if act is Act.HELD:
@@ -134,6 +136,12 @@ class HeldConnections:
         takes = 1 if act in _ALIAS_SECOND else 0
         connection = self._named(driver, call.argument(takes, "using", default=NONE))
         return self.database.act(act, connection, call.passing(*call.positional[:takes], named=call.named))
+
+    def _of_task(self, driver: Driver, act: Act, call: Invocation) -> Results:
+        """The same of a driver whose connections are those of whoever runs: of whichever name, they are one pool's."""
+        pool = self.database.tasks.pool(driver)
+        block = self.database.tasks.block(driver, pool, act, call) if act is Act.TRANSACTION else pool
+        return [(call.state, block)]
 
     def _block(self, driver: Driver, call: Invocation) -> Value:
         first = call.argument(0, "using", default=NONE)
@@ -145,20 +153,23 @@ class HeldConnections:
 
     # Functions that run inside a transaction because a decorator says so
 
-    def around(self, info: FunctionInfo) -> tuple[Block, ...]:
+    def around(self, info: FunctionInfo, state: State) -> tuple[Block, ...]:
         """The blocks that the decorators of a function put around each call of it, the outermost first."""
         known = self._around.get(info)
         if known is None:
             frame = self.walker.names.module_frame(info.module)
-            found = (self._of_decorator(decorator, frame) for decorator in info.node.decorators)
-            known = self._around[info] = tuple(block for block in found if block is not None)
+            found = (self._of_decorator(decorator, frame, state) for decorator in info.node.decorators)
+            known = tuple(block for block in found if block is not None)
+            if known or not info.node.decorators:
+                # Else what they are may only be seen once the module is loaded.
+                self._around[info] = known
         return known
 
-    def _of_decorator(self, decorator: nodes.Expression, frame: Frame) -> Block | None:
+    def _of_decorator(self, decorator: nodes.Expression, frame: Frame, state: State) -> Block | None:
         target = decorator.function if isinstance(decorator, nodes.Call) else decorator
-        named = self.walker.objects.constant(target, frame)
+        named = self.walker.objects.constant(target, frame, state)
         if named == UNKNOWN and isinstance(target, nodes.Attribute) and target is not decorator:
-            return self._of_method(decorator, target, frame)
+            return self._of_method(decorator, target, frame, state)
         if not isinstance(named, External) or not self._makes_block(named):
             return None
         call = Invocation((), (), State(), frame, Flow(), decorator.span)
@@ -166,7 +177,7 @@ class HeldConnections:
             value = self._block_of(named, call)
         else:
             with self.walker.quietly():
-                ways = self.walker.evaluate(decorator, State(), frame, Flow())
+                ways = self.walker.evaluate(decorator, state, frame, Flow())
             value = ways[0][1] if ways else UNKNOWN
         if isinstance(value, Made) and value.arguments:
             # method_decorator(atomic)
@@ -174,12 +185,14 @@ class HeldConnections:
             value = self._block_of(first, call) if isinstance(first, External) else first
         return value if isinstance(value, Block) else None
 
-    def _of_method(self, decorator: nodes.Expression, target: nodes.Attribute, frame: Frame) -> Block | None:
+    def _of_method(
+        self, decorator: nodes.Expression, target: nodes.Attribute, frame: Frame, state: State
+    ) -> Block | None:
         """`@database.atomic()`."""
-        if not isinstance(self.walker.objects.constant(target.value, frame), (Connection, Pool)):
+        if not isinstance(self.walker.objects.constant(target.value, frame, state), (Connection, Pool)):
             return None
         with self.walker.quietly():
-            ways = self.walker.evaluate(decorator, self.walker.names.start(), frame, Flow())
+            ways = self.walker.evaluate(decorator, state, frame, Flow())
         value = ways[0][1] if ways else UNKNOWN
         return value if isinstance(value, Block) else None
 

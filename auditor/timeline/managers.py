@@ -1,4 +1,4 @@
-"""What stands before a query of Django's ORM: managers, the project's classes of queries, and the models they are of.
+"""What stands before a query of Django's ORM, or Tortoise's: managers, the project's classes of queries, and models.
 
 Facts: the documentation's page "Managers", and `from_queryset` and `as_manager` in `django/db/models/manager.py`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from auditor.drivers import django, tortoise
 from auditor.program.tree import descend
 from auditor.python import nodes
 from auditor.timeline.values import Class, External, Literal, Query, Text, Value
@@ -14,6 +15,7 @@ from auditor.timeline.values import Class, External, Literal, Query, Text, Value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from auditor.drivers import Driver
     from auditor.program.code import ClassInfo, ModuleInfo
     from auditor.timeline.walker import Walker
 
@@ -41,17 +43,26 @@ class Managers:
         if known is None:
             names = self.walker.objects.library_names(info)
             known = any(name.endswith("Model") and ".models" in name for name in names)
+            known = known or bool(names & tortoise.DRIVER.models)
             self._models[info] = known
         return known
 
     def table(self, info: ClassInfo) -> str:
         """The table of a model: its Meta.db_table, else the name of its app and its own."""
+        if self.driver(info) is tortoise.DRIVER:
+            named = self._meta(info, "table")
+            return named.value if isinstance(named, Text) else info.node.name.lower()
         said = self._meta(info, "db_table")
         if isinstance(said, Text):
             return said.value
         label = self._meta(info, "app_label")
         app = label.value if isinstance(label, Text) else _app_of(info.module)
         return f"{app}_{info.node.name.lower()}"
+
+    def driver(self, info: ClassInfo) -> Driver:
+        """The driver that the statements of a model go through."""
+        names = self.walker.objects.library_names(info)
+        return tortoise.DRIVER if names & tortoise.DRIVER.models else django.DRIVER
 
     def _meta(self, info: ClassInfo, name: str) -> Value | None:
         for cls in self.walker.objects.lineage(info):

@@ -1,7 +1,8 @@
 """Django's models: their queries, which are sent when somebody asks for rows, and their objects, which are saved.
 
 Facts: the documentation's pages "QuerySet API reference" and "Model instance reference", each call's SQL shown by
-tests/drivers/test_django_orm.py with Django 5.2.
+tests/drivers/test_django_orm.py with Django 5.2. Tortoise's are made after their pattern: they have no managers, send a
+query when it is awaited, and lock in autocommit, as tests/drivers/test_tortoise.py shows.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from auditor import drivers
+from auditor.drivers import tortoise
+from auditor.drivers.model import Act
 from auditor.python import nodes
 from auditor.timeline.connection import Autocommit, Status
 from auditor.timeline.expressions import Expressions, as_number, field
@@ -64,6 +66,13 @@ _SAME = frozenset(
 _SHAPES = frozenset({"values", "values_list", "dates", "datetimes"})
 #: What tells of an object of a model without the database.
 _ASKED = {"exists": "1", "count": "count(*)", "aggregate": "count(*)"}
+#: Methods that send nothing yet.
+_GROWS = frozenset(
+    {*_SAME, *_SHAPES, "filter", "exclude", "order_by", "using", "using_db", "db_manager", "select_for_update"}
+) | {"limit", "offset"}
+#: Where Tortoise's fields are declared, and what refers to another table.
+_OF_FIELDS = "tortoise.fields."
+_FOREIGN = ("ForeignKey", "OneToOneField", "ForeignKeyField")
 _PRIMARY = frozenset({"pk", "id"})
 
 
@@ -76,7 +85,7 @@ class Models:
         #: Objects that were made by code, and are not in the database yet.
         self._made: set[int] = set()
         self._calls: dict[str, Callable[[Query, Invocation], Results]] = {
-            **dict.fromkeys(_SAME, lambda query, call: [(call.state, query)]),
+            **dict.fromkeys((*_SAME, "using_db", "offset"), lambda query, call: [(call.state, query)]),
             **dict.fromkeys(_SHAPES, lambda query, call: [(call.state, replace(query, plain=True))]),
             **dict.fromkeys(_ASKED, self._asks),
             "filter": lambda query, call: [(call.state, self._narrowed(query, call, negated=False))],
@@ -85,7 +94,7 @@ class Models:
             "using": lambda query, call: [(call.state, replace(query, alias=_alias(call.argument(0, "alias"))))],
             "db_manager": lambda query, call: [(call.state, replace(query, alias=_alias(call.argument(0, "using"))))],
             "select_for_update": self._locked,
-            "iterator": self.rows,
+            "iterator": self._rows,
             "get": lambda query, call: self._one(self._narrowed(query, call, negated=False), call, always=True),
             **dict.fromkeys(("first", "last"), lambda query, call: self._one(query, call, always=False)),
             **dict.fromkeys(("earliest", "latest"), lambda query, call: self._one(query, call, always=True)),
@@ -97,12 +106,14 @@ class Models:
             "bulk_create": self._creates_many,
             "bulk_update": self._updates_many,
             "raw": self._raw,
+            "limit": lambda query, call: [(call.state, replace(query, limit=call.argument(0, "limit")))],
+            "get_or_none": lambda query, call: self._one(self._narrowed(query, call, negated=False), call, False),
         }
 
     def _field(self, info: ClassInfo, name: str) -> Made | None:
         """The declaration of a field."""
         member = self.walker.objects.class_member(Class(info), name)
-        return member if isinstance(member, Made) and ".models" in member.name else None
+        return member if isinstance(member, Made) and (".models" in member.name or _OF_FIELDS in member.name) else None
 
     def _column(self, info: ClassInfo, name: str) -> str:
         if name == "pk":
@@ -110,10 +121,10 @@ class Models:
         declared = self._field(info, name)
         if declared is None:
             return name
-        said = dict(declared.keywords).get("db_column")
+        said = dict(declared.keywords).get("source_field" if _OF_FIELDS in declared.name else "db_column")
         if isinstance(said, Text):
             return said.value
-        return f"{name}_id" if declared.name.rpartition(".")[2] in ("ForeignKey", "OneToOneField") else name
+        return f"{name}_id" if declared.name.rpartition(".")[2] in _FOREIGN else name
 
     def _expressions(self, info: ClassInfo) -> Expressions:
         return Expressions(lambda name: self._column(info, name), lambda query: self._written(query, "id"))
@@ -133,7 +144,7 @@ class Models:
         if name == "_meta":
             return Made("<meta>", (Class(receiver.info),))
         if isinstance(receiver, Class):
-            return self.managers.begins(receiver.info, name)
+            return self._of_class(receiver.info, name)
         if state.get(receiver.key, name) is not None:
             return None
         if name in _PRIMARY or self._field(receiver.info, name) is not None:
@@ -149,6 +160,12 @@ class Models:
                 return replace(member, bound=query)
         return Class(query.model) if name == "model" else Bound(query, name)
 
+    def _of_class(self, info: ClassInfo, name: str) -> Value | None:
+        """A manager of a model; Tortoise's models are asked themselves."""
+        if self.managers.driver(info) is tortoise.DRIVER:
+            return Bound(Query(info), name) if name in self._calls else None
+        return self.managers.begins(info, name)
+
     def _of_meta(self, receiver: Made, name: str) -> Value | None:
         """`Model._meta.db_table`."""
         model = receiver.arguments[0] if receiver.name == "<meta>" else None
@@ -160,22 +177,26 @@ class Models:
         """A method of a query, or one that every object of a model has; None for anything else."""
         if isinstance(receiver, Query):
             known = self._calls.get(name) or (self._calls.get(name[1:]) if name.startswith("a") else None)
-            return known(receiver, call) if known is not None else [(call.state, UNKNOWN)]
+            if known is None:
+                return [(call.state, UNKNOWN)]
+            return known(receiver, call) if name in _GROWS else self._on(receiver, known, call)
         if name == "quote_name":
             return [(call.state, call.argument(0, "name"))]
         if not isinstance(receiver, Instance) or not self.managers.is_model(receiver.info):
             return None
-        if name in ("save", "asave"):
-            return self._saves(receiver, call)
-        if name in ("delete", "adelete"):
-            return [
-                (after, NONE)
-                for after in self._send(delete(self.managers.table(receiver.info), [_by_id(receiver)]), "", call)
-            ]
-        if name in ("refresh_from_db", "arefresh_from_db"):
-            sent = self._send(select(self.managers.table(receiver.info), [_by_id(receiver)]), "", call)
-            return [(after.unbind(receiver.key), NONE) for after in sent]
-        return None
+        acts = {"save": self._saves, "delete": self._deletes_object, "refresh_from_db": self._reads_object}
+        act = acts.get(name) or acts.get(name.removeprefix("a"))
+        if act is None:
+            return None
+        return self._on(Query(receiver.info), lambda _, inner: act(receiver, inner), call)
+
+    def _deletes_object(self, instance: Instance, call: Invocation) -> Results:
+        piece = delete(self.managers.table(instance.info), [_by_id(instance)])
+        return [(after, NONE) for after in self._send(piece, Query(instance.info), call)]
+
+    def _reads_object(self, instance: Instance, call: Invocation) -> Results:
+        piece = select(self.managers.table(instance.info), [_by_id(instance)])
+        return [(after.unbind(instance.key), NONE) for after in self._send(piece, Query(instance.info), call)]
 
     def _in_transaction(self, key: Key, call: Invocation) -> State | None:
         """select_for_update() asks for a transaction: in autocommit Django refuses to send it."""
@@ -188,22 +209,30 @@ class Models:
             connection = replace(connection, status=Status.OPEN)
         return call.state.connect(key, connection)
 
-    def _send(self, piece: Piece, alias: str, call: Invocation, locks: bool = False) -> list[State]:
-        driver = drivers.by_name("django")
-        assert driver is not None
-        key = self._connection(alias).key
+    def _send(self, piece: Piece, query: Query, call: Invocation, locks: bool = False) -> list[State]:
+        key = self._connection(query).key
         text, parameters = statement(piece)
-        if locks:
+        if locks and not self.managers.driver(query.model).of_task:
             state = self._in_transaction(key, call)
             if state is None:
                 return []
             call = call.at(state)
         return self.walker.database.statements.execute(key, text, parameters, True, call)
 
-    def _connection(self, alias: str) -> Connection:
-        driver = drivers.by_name("django")
-        assert driver is not None
-        return self.walker.database.held.of_alias(driver, alias or driver.default_alias)
+    def _connection(self, query: Query) -> Connection:
+        driver = self.managers.driver(query.model)
+        database = self.walker.database
+        if driver.of_task:
+            return Connection(database.tasks.current(database.tasks.pool(driver).key))
+        return database.held.of_alias(driver, query.alias or driver.default_alias)
+
+    def _on(self, query: Query, ask: Callable[[Query, Invocation], Results], call: Invocation) -> Results:
+        """Ask for something that is sent: on a connection that is taken out for it, where the driver does so."""
+        driver = self.managers.driver(query.model)
+        if not driver.of_task:
+            return ask(query, call)
+        tasks = self.walker.database.tasks
+        return tasks.run(tasks.pool(driver), lambda _, inner: ask(query, inner), call)
 
     # Queries
 
@@ -246,14 +275,17 @@ class Models:
         return select(self.managers.table(query.model), conditions, columns, order, limit, query.lock)
 
     def rows(self, query: Query, call: Invocation) -> Results:
-        """All rows of a query, as a loop or list() asks for them."""
+        """All rows of a query, as a loop, list() or await asks for them."""
+        return self._on(query, self._rows, call)
+
+    def _rows(self, query: Query, call: Invocation) -> Results:
         results: Results = []
-        for after in self._send(self._written(query), query.alias, call, locks=bool(query.lock)):
+        for after in self._send(self._written(query), query, call, locks=bool(query.lock)):
             results.append(self._fetched(query, after, call, many=True))
         return results
 
     def _fetched(self, query: Query, state: State, call: Invocation, many: bool) -> tuple[State, Value]:
-        key = self._connection(query.alias).key
+        key = self._connection(query).key
         claimed = self.walker.database.state_of(key, state).fetches_claim
         if query.plain:
             return state, (Row(key, many=many) if claimed else UNKNOWN)
@@ -268,8 +300,8 @@ class Models:
         """One row: get() and its like raise where there is none, first() gives None."""
         results: Results = []
         single = query if always else replace(query, limit=Literal(1))
-        key = self._connection(query.alias).key
-        for after in self._send(self._written(single), query.alias, call, locks=bool(query.lock)):
+        key = self._connection(query).key
+        for after in self._send(self._written(single), query, call, locks=bool(query.lock)):
             state, value = self._fetched(query, after, call, many=False)
             if always:
                 missing = (
@@ -285,7 +317,7 @@ class Models:
 
     def _asks(self, query: Query, call: Invocation) -> Results:
         piece = self._written(replace(query, order=()), "1" if query.limit is None else "count(*)")
-        return [(after, Unknown()) for after in self._send(piece, query.alias, call)]
+        return [(after, Unknown()) for after in self._send(piece, query, call)]
 
     def _updates(self, query: Query, call: Invocation) -> Results:
         expressions = self._expressions(query.model)
@@ -295,16 +327,16 @@ class Models:
         if not sets:
             sets = [("id", Piece("%s", (UNKNOWN,)))]
         piece = update(self.managers.table(query.model), sets, [Piece(*part) for part in query.where])
-        return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
+        return [(after, UNKNOWN) for after in self._send(piece, query, call)]
 
     def _deletes(self, query: Query, call: Invocation) -> Results:
         piece = delete(self.managers.table(query.model), [Piece(*part) for part in query.where])
-        return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
+        return [(after, UNKNOWN) for after in self._send(piece, query, call)]
 
     def _creates(self, query: Query, call: Invocation) -> Results:
         piece = insert(self.managers.table(query.model), self._assigned(query.model, call.named))
         mark = self.walker.keys.of("record", call.frame.key, call.span, query.model)
-        return [(after.unbind(mark), Instance(query.model, mark)) for after in self._send(piece, query.alias, call)]
+        return [(after.unbind(mark), Instance(query.model, mark)) for after in self._send(piece, query, call)]
 
     def _assigned(self, info: ClassInfo, named: Sequence[tuple[str, Value]]) -> list[tuple[str, Piece]]:
         expressions = self._expressions(info)
@@ -321,15 +353,15 @@ class Models:
         mark = self.walker.keys.of("record", call.frame.key, call.span, query.model)
         states = [
             then
-            for after in self._send(found, query.alias, call)
-            for then in (after, *self._send(made, query.alias, call.at(after)))
+            for after in self._send(found, query, call)
+            for then in (after, *self._send(made, query, call.at(after)))
         ]
         pair = Items("tuple", (Instance(query.model, mark), UNKNOWN))
         return [(state.unbind(mark), pair) for state in states]
 
     def _creates_many(self, query: Query, call: Invocation) -> Results:
         piece = insert(self.managers.table(query.model), [("id", Piece("%s", (call.argument(0, "objs"),)))])
-        return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
+        return [(after, UNKNOWN) for after in self._send(piece, query, call)]
 
     def _updates_many(self, query: Query, call: Invocation) -> Results:
         names = call.argument(1, "fields")
@@ -339,14 +371,13 @@ class Models:
         ]
         conditions = [Piece("id = ANY(%s)", (call.argument(0, "objs"),))]
         piece = update(self.managers.table(query.model), sets or [("id", Piece("id"))], conditions)
-        return [(after, UNKNOWN) for after in self._send(piece, query.alias, call)]
+        return [(after, UNKNOWN) for after in self._send(piece, query, call)]
 
     def _raw(self, query: Query, call: Invocation) -> Results:
         """raw(sql, params): rows of whatever the statement returns."""
-        connection = self._connection(query.alias)
-        execute = Bound(connection, "execute")
+        connection = self._connection(query)
         results: Results = []
-        for after, _ in self.walker.database.call(self.walker.database.cursor_of(connection), execute.name, call):
+        for after, _ in self.walker.database.act(Act.EXECUTE, self.walker.database.cursor_of(connection), call):
             results.append(self._fetched(query, after, call, many=True))
         return results
 
@@ -383,7 +414,7 @@ class Models:
             piece = update(self.managers.table(info), sets or [("id", Piece("id"))], [_by_id(instance)])
         alias = _alias(call.argument(-1, "using", default=NONE))
         # What was reckoned from columns is in the database now, and saved once.
-        return [(after.unbind(instance.key), NONE) for after in self._send(piece, alias, call)]
+        return [(after.unbind(instance.key), NONE) for after in self._send(piece, Query(info, alias=alias), call)]
 
     def _is_column(self, info: ClassInfo, name: str) -> bool:
         return self._field(info, name) is not None or self._field(info, name.removesuffix("_id")) is not None

@@ -103,6 +103,8 @@ class Names:
                 return Function(module.function(node, node.name), self.module_key(module))
             if isinstance(node, nodes.Class):
                 return Class(module.class_(node, node.name))
+            if isinstance(node, nodes.Import) and node.attribute != "*":
+                return self.imported(node, module)
         submodule = self.walker.program.module(f"{module.name}.{name}", module.file) if module.package else None
         return Module(submodule) if submodule else None
 

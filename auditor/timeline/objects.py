@@ -193,12 +193,12 @@ class Objects:
             found.append(self.constant(target, frame))
         return found
 
-    def constant(self, expression: nodes.Expression, frame: Frame) -> Value:
-        """A dotted name, looked up without running anything."""
+    def constant(self, expression: nodes.Expression, frame: Frame, state: State | None = None) -> Value:
+        """A dotted name, looked up without running anything; in a state while its module is still being loaded."""
         if isinstance(expression, nodes.Name):
-            return self.walker.names.lookup(expression.id, State(), frame)
+            return self.walker.names.lookup(expression.id, state or State(), frame)
         if isinstance(expression, nodes.Attribute):
-            value = self.constant(expression.value, frame)
+            value = self.constant(expression.value, frame, state)
             if isinstance(value, External):
                 return External(f"{value.name}.{expression.name}")
             if isinstance(value, Module):

@@ -214,7 +214,8 @@ class Pools:
         state = self._strand(before, state, place)
         if before.in_transaction and self.walker.database.sends_end(before):
             state = self.walker.database.end(key, state, "rollback", "the pool", place, frame)
-        if info.null or close or before.status is Status.CLOSED:
+        busy = info.driver.pool_closes_busy and before.in_transaction
+        if info.null or close or busy or before.status is Status.CLOSED:
             return [state.disconnect(key)]
         if info.driver.pool_resets and info.callback(Callback.RESET) is None:
             state = state.connect(key, change.reset_all(state.connections[key], place, change.KEPT_BY_RESET_ALL))
@@ -273,10 +274,16 @@ class Pools:
         """Whether others than the entry point that is walked borrow from the pool."""
         return info.root != self.walker.root or info.key in self.shared or info.home in self.shared
 
-    def lend(self, pool: Key, call: Invocation, use: Callable[[Connection, Invocation], Results]) -> Results:
+    def lend(
+        self,
+        pool: Key,
+        call: Invocation,
+        use: Callable[[Connection, Invocation], Results],
+        as_key: Key | None = None,
+    ) -> Results:
         """A statement that the pool itself is given: it takes out a connection for it, and takes it back."""
         results: Results = []
-        for taken, connection in self.acquire(pool, call.state, call.frame, call.span):
+        for taken, connection in self.acquire(pool, call.state, call.frame, call.span, as_key):
             inner = call.at(taken)._replace(flow=Flow())
             for after, value in use(connection, inner):
                 back = self.release(pool, connection.key, after, call.frame, call.span)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor import drivers
+from auditor.drivers import peewee, piccolo
 from auditor.drivers.model import Act
 from auditor.python import nodes
 from auditor.timeline import orm, strings
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from auditor.timeline.invocation import Invocation
     from auditor.timeline.walker import Walker
 
-_BASES = {base: driver.name for driver in drivers.DRIVERS for base in driver.models}
+_BASES = {base: driver.name for driver in (peewee.DRIVER, piccolo.DRIVER) for base in driver.models}
 _KINDS = {"select": "select", "objects": "select", "update": "update", "delete": "delete", "insert": "insert"}
 _ASKS = {"count": "count(*)", "exists": "1"}
 #: Methods of a model, beside those that begin a statement.

@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.drivers.model import Act, Driver, Thing
-from auditor.timeline.values import Block, Connection, Key, Pool, Text, Value
+from auditor.sql.meaning import HOLE_OPEN
+from auditor.timeline.values import FALSE, TRUE, UNKNOWN, Block, Connection, Key, Pool, Text, Value, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeGuard
 
     from auditor.python import nodes
     from auditor.timeline.database import Database
@@ -36,13 +38,19 @@ class Tasks:
         self.database = database
         self._pools: dict[Key, Key] = {}
 
-    def pool(self, driver: Driver, alias: str = "") -> Pool:
-        """The pool of an alias: there is one in the process, wherever it is made."""
-        key = self.walker.keys.of("pool of tasks", driver.name, alias or driver.default_alias)
-        return self.database.pools.given(driver, Thing.POOL, key)
+    def pool(self, driver: Driver) -> Pool:
+        """The pool that models are sent through: there is taken to be one, wherever it is made, whatever its name."""
+        return self.database.pools.given(driver, Thing.POOL, self.walker.keys.of("pool of tasks", driver.name))
 
-    def named(self, driver: Driver, alias: Value) -> Pool:
-        return self.pool(driver, alias.value if isinstance(alias, Text) and not alias.holes else "")
+    def made(self, driver: Driver, call: Invocation) -> Value:
+        """The pool that a call makes; nothing is said of one of another database than PostgreSQL."""
+        if driver.models:
+            return self.pool(driver)
+        url = call.argument(0, "url")
+        dialects = {one.value.partition(":")[0].partition("+")[0] for one in options_of(url) if _has_dialect(one)}
+        if driver.speaks and dialects and not dialects & set(driver.speaks):
+            return UNKNOWN
+        return self.database.pools.make(driver, Thing.POOL, call)
 
     def is_one(self, pool: Key) -> bool:
         return self.database.pools.known[pool].driver.of_task
@@ -67,13 +75,14 @@ class Tasks:
         current = self.current(pool.key)
         if current in call.state.connections:
             return use(Connection(current), call)
-        return self.database.pools.lend(pool.key, call, use)
+        return self.database.pools.lend(pool.key, call, use, current)
 
     def block(self, driver: Driver, pool: Pool, act: Act, call: Invocation) -> Block:
         level = call.argument(-1, "isolation", "isolation_level")
         named = driver.isolation_names.get(level.value, "") if isinstance(level, Text) else ""
         joins = act is Act.JOIN
-        return Block("task", pool.key, call.span, savepoint=not joins, isolation=named)
+        forced = call.argument(-1, "force_rollback", default=FALSE) == TRUE
+        return Block("task", pool.key, call.span, forced, savepoint=not joins, isolation=named)
 
     # Blocks
 
@@ -104,3 +113,8 @@ class Tasks:
     def give_back(self, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
         """The block that has taken a connection out is over."""
         return self.database.pools.release(self._pools[key], key, state, frame, span)
+
+
+def _has_dialect(url: Value) -> TypeGuard[Text]:
+    """Whether the dialect that a URL begins with is known."""
+    return isinstance(url, Text) and ":" in url.value and HOLE_OPEN not in url.value.partition(":")[0]

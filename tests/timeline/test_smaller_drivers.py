@@ -1,4 +1,4 @@
-"""pg8000, peewee and piccolo on the timeline: which transaction is open where, and who comes next."""
+"""The drivers with fewer users on the timeline: which transaction is open where, and who comes next."""
 
 from __future__ import annotations
 
@@ -38,6 +38,27 @@ DB = PostgresEngine(config={})
 class Job(Table):
     status = Text()
     attempts = Integer()
+""",
+    "aiopg": """
+import aiopg
+async def main():
+    async with aiopg.create_pool("app") as pool:
+        while True:
+            await run(pool, 1)
+""",
+    "databases": """
+from databases import Database
+database = Database("postgresql://app")
+elsewhere = Database("sqlite:///app.db")
+""",
+    "tortoise": """
+from tortoise import Tortoise, connections, fields
+from tortoise.expressions import F
+from tortoise.models import Model
+from tortoise.transactions import atomic, in_transaction
+class Job(Model):
+    status = fields.TextField()
+    attempts = fields.IntField()
 """,
 }
 
@@ -207,6 +228,150 @@ KINDS = {
             for job in jobs:
                 work(job)
                 await Job.update({Job.status: "done"}).where(Job.id == job.id).run()
+        """,
+    ),
+    # aiopg
+    "a pool keeps what the session holds": (
+        "aiopg",
+        f"""
+        async def run(pool, t):
+            async with pool.acquire() as conn, conn.cursor() as cur:
+                await cur.execute("{LASTING}", (t,))  # TA101
+        """,
+    ),
+    "so does one that gives a cursor": (
+        "aiopg",
+        f"""
+        async def run(pool, t):
+            with (await pool.cursor()) as cur:
+                await cur.execute("{LOCAL}", (t,))  # TA102
+                await cur.execute("SELECT * FROM invoices")
+        """,
+    ),
+    "begin() begins": (
+        "aiopg",
+        f"""
+        async def run(pool, t):
+            async with pool.acquire() as conn, conn.cursor() as cur:
+                async with cur.begin():
+                    await cur.execute("{LOCAL}", (t,))
+                    await cur.execute("SELECT * FROM invoices")
+                await cur.execute("{LOCAL}", (t,))  # TA102
+        """,
+    ),
+    "what comes back in a transaction is closed": (
+        "aiopg",
+        f"""
+        async def run(pool, t):
+            async with pool.acquire() as conn, conn.cursor() as cur:
+                await cur.execute("{LASTING}", (t,))
+                await cur.execute("BEGIN")
+                await cur.execute("SELECT * FROM invoices")
+        """,
+    ),
+    # databases
+    "a statement outside of any block": (
+        "databases",
+        """
+        async def run(t):
+            await database.execute("SELECT set_config('app.tenant', :t, true)", {"t": t})  # TA102
+        """,
+    ),
+    "a transaction of the task": (
+        "databases",
+        """
+        async def run(t):
+            async with database.transaction():
+                await database.execute("SELECT set_config('app.tenant', :t, true)", {"t": t})
+                await database.fetch_all("SELECT * FROM invoices")
+        """,
+    ),
+    "a transaction of the task that is ended by hand": (
+        "databases",
+        """
+        async def run(t):
+            transaction = await database.transaction()
+            try:
+                await database.execute("SELECT set_config('app.tenant', :t, true)", {"t": t})
+                await database.fetch_all("SELECT * FROM invoices")
+            except Exception:
+                await transaction.rollback()
+                raise
+            else:
+                await transaction.commit()
+            await database.execute("SELECT set_config('app.tenant', :t, true)", {"t": t})  # TA102
+        """,
+    ),
+    "a transaction of the task as a decorator": (
+        "databases",
+        """
+        @database.transaction()
+        async def run(t):
+            await database.execute("SELECT set_config('app.tenant', :t, true)", {"t": t})
+            await database.fetch_all("SELECT * FROM invoices")
+        """,
+    ),
+    "another database": (
+        "databases",
+        """
+        async def run(t):
+            await elsewhere.execute("SELECT set_config('app.tenant', :t, true)", {"t": t})
+        """,
+    ),
+    "the pool sets back what a connection holds": (
+        "databases",
+        """
+        async def run(t):
+            async with database.connection() as conn:
+                await conn.execute("SELECT set_config('app.tenant', :t, false)", {"t": t})
+                await database.fetch_all("SELECT * FROM invoices")
+        """,
+    ),
+    # Tortoise
+    "a statement of the default connection": (
+        "tortoise",
+        """
+        async def run(t):
+            conn = connections.get("default")
+            await conn.execute_query("SELECT set_config('app.tenant', $1, true)", [t])  # TA102
+        """,
+    ),
+    "in_transaction() holds for whoever runs in it": (
+        "tortoise",
+        """
+        async def run(t):
+            async with in_transaction() as conn:
+                await conn.execute_query("SELECT set_config('app.tenant', $1, true)", [t])
+                await Tortoise.get_connection("default").execute_query("SELECT * FROM invoices")
+        """,
+    ),
+    "atomic() holds for each call": (
+        "tortoise",
+        """
+        @atomic()
+        async def run(t):
+            await connections.get("default").execute_query("SELECT set_config('app.tenant', $1, true)", [t])
+            await connections.get("default").execute_query("SELECT * FROM invoices")
+        """,
+    ),
+    "a model that is locked outside of a transaction": (
+        "tortoise",
+        """
+        async def run(work):
+            job = await Job.filter(status="queued").select_for_update(skip_locked=True).first()  # TA410
+            await work(job)
+            await Job.filter(id=job.id).update(status="done")
+        """,
+    ),
+    "a model that is counted in the transaction of the work": (
+        "tortoise",
+        """
+        async def run(work):
+            async with in_transaction():
+                job = await Job.filter(status="queued").select_for_update(skip_locked=True).first()  # TA305
+                await Job.filter(id=job.id).update(attempts=F("attempts") + 1)  # TA301
+                await work(job)
+                await job.delete()
         """,
     ),
 }
