@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import aiopg
@@ -23,6 +24,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*You have not closed:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def tidy() -> Iterator[None]:
+    """What warns when it is deleted is deleted here."""
+    yield
+    gc.collect()
 
 
 async def one(cur: Any, sql: str = READ) -> Any:
