@@ -103,6 +103,7 @@ DRIVER = Driver(
     borrow_commits=False,
     release_raises=True,
     release_recovers=False,
+    rollback_raises=True,
     refuses_with="asyncpg.InterfaceError",
     refusals_are=frozenset({"asyncpg.exceptions.InterfaceError", "asyncpg.exceptions._base.InterfaceError"}),
     pool_discards_busy=False,

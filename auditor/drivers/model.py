@@ -224,6 +224,8 @@ class Driver:
     release_raises: bool = False
     #: The savepoint is rolled back then; else the transaction stays aborted.
     release_recovers: bool = True
+    #: A block that cannot roll back to its savepoint, which is gone, raises; else that is passed over.
+    rollback_raises: bool = False
     #: Once the transaction of a block is ended inside of it, everything is refused until the block's end.
     block_bars: bool = False
     #: The drivers under it that bind parameters in the client, by the name in the URL; "" is the default one.

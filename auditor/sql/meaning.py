@@ -180,6 +180,7 @@ class Query(NamedTuple):
     role: str = "top"
     parent: int = -1
     materialized: bool = False
+    open_tail: bool = False  #: something is put behind it at run time that may be its row lock
 
 
 class Change(str, enum.Enum):

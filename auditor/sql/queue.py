@@ -290,7 +290,7 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
         how, span = "row lock", lock.span
     elif advisory and (asks_for_free(query.conditions) or query.limit is not None):
         how, span = "advisory lock", query.span
-    elif lock is None and not advisory and query.role == "top" and _looks_for_jobs(query):
+    elif lock is None and not advisory and query.role == "top" and not query.open_tail and _looks_for_jobs(query):
         how, span = "", query.span
     else:
         return

@@ -35,6 +35,7 @@ from auditor.sql.shapes import (
     span_with_schema,
     with_of,
 )
+from auditor.sql.tails import ends_openly
 from auditor.sql.terms import bare, parameter, setting_change, setting_read
 from auditor.sql.tokens import Lex, Token
 
@@ -49,7 +50,11 @@ def facts_of(tree: exp.Expression, tokens: Sequence[Token], text: str) -> Facts:
         reader.query(tree, "top", -1, frozenset())
     else:
         reader.expressions((tree,), -1, frozenset())
-    return reader.facts()
+    facts = reader.facts()
+    if facts.queries and facts.queries[0].verb is Kind.SELECT and ends_openly(tokens):
+        first = facts.queries[0]._replace(open_tail=True)
+        facts = facts._replace(queries=(first, *facts.queries[1:]))
+    return facts
 
 
 class _Draft(NamedTuple):

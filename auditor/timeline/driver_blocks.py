@@ -209,18 +209,21 @@ class DriverBlocks:
     ) -> list[State]:
         how, key, other = exit_as
         before = self.database.state_of(key, state)
+        if self._is_gone(how, before, other):
+            return self._leave_gone(exit_as, end, state, frame, span, flow)
         fails = end == "commit" and self._release_fails(how, before)
         if fails and self._stays_aborted(before):
             left = replace(before, blocks=max(before.blocks - 1, 0), savepoints=before.savepoints[:other])
-            error = self.walker.raised("sql", None, span, frame)
-            flow.raises.append((self.walker.failed(state.connect(key, left), error), error))
-            return []
-        state = self._leave_transaction(how, key, other, end, state, frame.module.place(span), frame)
-        if fails:
-            error = self.walker.raised("sql", None, span, frame)
-            flow.raises.append((self.walker.failed(state, error), error))
-            return []
-        return [state]
+            state = state.connect(key, left)
+        else:
+            state = self._leave_transaction(how, key, other, end, state, frame.module.place(span), frame)
+        return self._refused(state, frame, span, flow) if fails else [state]
+
+    def _refused(self, state: State, frame: Frame, span: nodes.Span, flow: Flow) -> list[State]:
+        """The end of a block whose statement the server refuses."""
+        error = self.walker.raised("sql", None, span, frame)
+        flow.raises.append((self.walker.failed(state, error), error))
+        return []
 
     def _leave_outer(
         self, exit_as: ExitAs, state: State, raised: Raised | None, frame: Frame, span: nodes.Span, flow: Flow
@@ -260,6 +263,25 @@ class DriverBlocks:
         driver = drivers.by_name(before.driver)
         aborted = before.status is Status.ABORTED and not before.doomed
         return how == "savepoint" and aborted and driver is not None and driver.release_raises
+
+    @staticmethod
+    def _is_gone(how: str, before: ConnectionState, depth: int) -> bool:
+        """Whether a block's savepoint went with the transaction that was ended inside of it."""
+        known = before.status is not Status.UNKNOWN and not before.barred and not before.doomed
+        return how.startswith("savepoint") and known and len(before.savepoints) <= depth
+
+    def _leave_gone(
+        self, exit_as: ExitAs, end: str, state: State, frame: Frame, span: nodes.Span, flow: Flow
+    ) -> list[State]:
+        """The server knows no such savepoint: what transaction is open by now is aborted."""
+        how, key, _ = exit_as
+        before = self.database.state_of(key, state)
+        left = change.abort(before, frame.module.place(span)) if before.in_transaction else before
+        state = state.connect(key, replace(left, blocks=max(before.blocks - 1, 0)))
+        driver = drivers.by_name(before.driver)
+        undoes = end == "rollback" or how != "savepoint"
+        refused = driver is not None and (driver.rollback_raises if undoes else driver.release_raises)
+        return self._refused(state, frame, span, flow) if refused else [state]
 
     @staticmethod
     def _stays_aborted(before: ConnectionState) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from auditor.program.origins import Origin
@@ -12,6 +13,7 @@ from auditor.timeline.operators import compare, operate, subscript, truth_of
 from auditor.timeline.state import merge_values
 from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
+    MOST_OPTIONS,
     NONE,
     UNKNOWN,
     Either,
@@ -116,8 +118,7 @@ class Evaluator:
             if node.template:
                 results.append((after, Template(tuple(parts))))
             else:
-                texts = [text_of(part.value) if isinstance(part, Slot) else part for part in parts]
-                results.append((after, join_texts(texts)))
+                results.append((after, _written([part.value if isinstance(part, Slot) else part for part in parts])))
         return results
 
     # Attributes, subscripts, calls
@@ -369,3 +370,15 @@ class Evaluator:
     def truth(self, value: Value) -> bool | None:
         """Whether a value is true in a condition, or None when it can be either."""
         return truth_of(value)
+
+
+def _written(parts: list[Value]) -> Value:
+    """The pieces of a string one behind the other: one text for each way to choose among texts, if those are few."""
+    choices: list[tuple[Value, ...]] = []
+    count = 1
+    for part in parts:
+        options = options_of(part)
+        known = all(isinstance(option, (Text, Literal)) for option in options)
+        choices.append(options if known and count * len(options) <= MOST_OPTIONS else (part,))
+        count *= len(choices[-1])
+    return either([join_texts([text_of(part) for part in chosen]) for chosen in product(*choices)])

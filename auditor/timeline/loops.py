@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,15 @@ UNROLLED = 32
 UNROLLED_ONCE = 256
 
 
+class Turns(enum.Enum):
+    """What the turns of a loop are about."""
+
+    ENDLESS = enum.auto()  #: whatever comes, as in a worker's loop
+    EACH = enum.auto()  #: one known element, walked by itself
+    LIST = enum.auto()  #: the elements of a collection
+    JOBS = enum.auto()  #: the rows of a claim
+
+
 class Loops:
     """Walks loops on behalf of a walk."""
 
@@ -68,7 +78,7 @@ class Loops:
             return self.walker.block(node.body, merge(going), frame, out)
 
         done: list[State] = []
-        left = self._until_rest([state], turn, frame, flow, exits, node.span, over_jobs=False)
+        left = self._until_rest([state], turn, frame, flow, exits, node.span, Turns.ENDLESS)
         # What still turns when the turns are up may stop at the next test.
         done.extend(after for last in left for after in self._stopping(node, last, frame))
         done = self.walker.block(node.orelse, merge(done), frame, flow)
@@ -114,18 +124,18 @@ class Loops:
         ):
             states = [state]
             for element in elements:
-                states = self._once(node, element, states, frame, flow, exits, over_jobs=False)
+                states = self._once(node, element, states, frame, flow, exits)
             return merge([*self.walker.block(node.orelse, states, frame, flow), *exits])
         element = either(elements)
 
         def turn(start: State, out: Flow) -> list[State]:
             return self.walker.block(node.body, self.walker.assign(node.target, element, start, frame, out), frame, out)
 
-        over_jobs = from_row(source)
+        turns = Turns.JOBS if from_row(source) else Turns.LIST
         # A loop over no jobs at all has claimed none.
         empty = self.walker.database.no_job(state, source.key) if isinstance(source, Row) and source.claimed else state
         seen: list[State] = []
-        self._until_rest([state], turn, frame, flow, exits, node.span, over_jobs, seen)
+        self._until_rest([state], turn, frame, flow, exits, node.span, turns, seen)
         ends = merge([empty, *(left_behind(state, end) for end in seen)])
         return merge([*self.walker.block(node.orelse, ends, frame, flow), *(left_behind(state, end) for end in exits)])
 
@@ -137,7 +147,6 @@ class Loops:
         frame: Frame,
         flow: Flow,
         exits: list[State],
-        over_jobs: bool,
     ) -> list[State]:
         """One turn with one known element, from each state."""
         ends: list[State] = []
@@ -145,7 +154,7 @@ class Loops:
             out = Flow()
             bound = self.walker.assign(node.target, element, start, frame, out)
             after = [*self.walker.block(node.body, bound, frame, out), *out.continues]
-            ends.extend(self.turn_over(start, end, frame, node.span, over_jobs) for end in after)
+            ends.extend(self.turn_over(start, end, frame, node.span, Turns.EACH) for end in after)
             self._leave(out, flow, exits)
         return merge(ends)
 
@@ -157,7 +166,7 @@ class Loops:
         flow: Flow,
         exits: list[State],
         span: nodes.Span,
-        over_jobs: bool,
+        turns: Turns,
         ends: list[State] | None = None,
     ) -> list[State]:
         """Turn until no new state comes up; the states that still turned when the turns were up.
@@ -171,7 +180,7 @@ class Loops:
             for state in frontier:
                 out = Flow()
                 after = [*turn(state, out), *out.continues]
-                fresh.extend(self.turn_over(state, end, frame, span, over_jobs) for end in after)
+                fresh.extend(self.turn_over(state, end, frame, span, turns) for end in after)
                 self._leave(out, flow, exits)
             fresh = merge(fresh)
             if ends is not None:
@@ -203,7 +212,8 @@ class Loops:
                 out.raises.append((end.bind(key, "left", Text("break")), leaving))
             for end, result in body.returns:
                 out.raises.append((end.bind(key, "left", Text("return")).bind(key, "value", result), leaving))
-            return merge([self.turn_over(at, end, frame, node.span, from_row(value)) for end in after])
+            turns = Turns.JOBS if from_row(value) else Turns.ENDLESS
+            return merge([self.turn_over(at, end, frame, node.span, turns) for end in after])
 
         inner = Flow()
         ends = [
@@ -225,8 +235,9 @@ class Loops:
 
     # Between two turns
 
-    def turn_over(self, before: State, after: State, frame: Frame, span: nodes.Span, over_jobs: bool) -> State:
+    def turn_over(self, before: State, after: State, frame: Frame, span: nodes.Span, turns: Turns) -> State:
         """The end of a turn: the job it was about is over, and what it left on its connections is inherited."""
+        over_jobs = turns is Turns.JOBS
         if after.job.claims and (after.job.claims != before.job.claims or over_jobs):
             after = self.walker.database.job_ends(after, frame.module.place(span), frame.symbol)
         freed = after.job.freed if over_jobs and after.job.freed != before.job.freed else None
@@ -237,7 +248,9 @@ class Loops:
             if known is None:
                 continue
             settings = tuple(
-                setting.aged(next((old for old in known.settings if old.name == setting.name), None))
+                setting
+                if turns is Turns.LIST and setting.is_constant
+                else setting.aged(next((old for old in known.settings if old.name == setting.name), None))
                 for setting in connection.settings
             )
             if settings != connection.settings:

@@ -114,6 +114,10 @@ def _sets_next_attempt(step: Step) -> bool:
     return takes and any(is_run_at(column) for column in step.sets)
 
 
+def _start(place: Place) -> tuple[str, int, int]:
+    return place.path, place.line, place.column
+
+
 def _lasts(ending: JobEnded, deed: Deed) -> bool:
     return any(mark.deed is deed for mark in (*ending.kept, *ending.pending))
 
@@ -254,10 +258,10 @@ class Queues:
 
     def unguarded(self) -> Iterator[Unguarded]:
         """Jobs that were taken or finished while nothing kept them from others."""
-        locked = {claim.ran.place for claim in self.claims_of_jobs() if claim.step.how == "row lock"}
+        locked = {_start(claim.ran.place) for claim in self.claims_of_jobs() if claim.step.how == "row lock"}
         for event in self._events:
             # Where the lock is a part of the text that some path leaves out, who wrote it knows of it.
-            if isinstance(event, Unguarded) and (event.freed_at is not None or event.found_at not in locked):
+            if isinstance(event, Unguarded) and (event.freed_at is not None or _start(event.found_at) not in locked):
                 yield event
 
     def retries_at_once(self) -> Iterator[At]:

@@ -11,6 +11,8 @@ import enum
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.program.catalogue import UNNAMED
+
 if TYPE_CHECKING:
     from auditor.findings import Place
 
@@ -151,6 +153,11 @@ class Setting:
         """The local value that ends with the transaction, and where; the one before it where there is none."""
         visible = self.current
         return (visible, place) if visible.local and visible.is_value else (self.ended, self.ended_at)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is kept at what the code says itself, the same for everybody."""
+        return self.kept.is_value and UNNAMED not in self.kept.value
 
     def aged(self, before: Setting | None) -> Setting:
         """The same setting for the next job: what this job set, and the one before it did not, is inherited.

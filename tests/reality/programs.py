@@ -121,8 +121,8 @@ class _Writer:
             return [f"with until_reset(conn, '{self.tenant()}'):", *_indented(self.body(depth, inside))]
         if kind == 3:
             lines = ["try:", *_indented(self.body(depth, inside)), '    conn.execute("SELECT 1 / 0")']
-            lines += ["except psycopg.Error:", *_indented(self.body(depth, inside))]
-            return lines
+            handler = ["pass"] if self.pick(3) == 0 else self.body(depth, inside)
+            return [*lines, "except psycopg.Error:", *_indented(handler)]
         if kind == 4:
             lines = ["try:", *_indented(self.body(depth, inside)), "    raise KeyError", "except KeyError:"]
             lines += _indented(self.body(depth, inside))

@@ -263,6 +263,10 @@ def test_how_what_is_picked_is_locked(text: str, how: str) -> None:
         ("SELECT id FROM jobs WHERE status = 'running' AND locked_until < now()", ["look"]),
         ("SELECT name FROM people WHERE status = 'pending'", []),
         ("SELECT id FROM jobs WHERE status = 'done'", []),
+        (f"SELECT id FROM jobs WHERE status = 'queued' {hole(0)} ORDER BY {hole(1)} LIMIT {hole(2)}", ["look"]),
+        (f"SELECT id FROM jobs WHERE status = 'queued' ORDER BY id LIMIT 1 {hole(0)}", []),
+        (f"SELECT id FROM jobs WHERE status = 'queued' ORDER BY id DESC {hole(0)} LIMIT 1", []),
+        (f"SELECT id FROM jobs WHERE status = 'queued' {hole(0)}", []),
     ],
 )
 def test_a_look_at_jobs_that_locks_none(text: str, kinds: list[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from auditor.timeline.events import Ran
 from tests.timeline.world import codes, find, walked
 
@@ -294,3 +296,47 @@ def work():
         timeline = walked(tmp_path / str(number), {"worker.py": source.replace("{}", error)})
         asked = [ran for ran in timeline.of(Ran) if "count" in ran.text]
         assert {ran.before.setting("app.tenant").current.value for ran in asked} == {"1"}
+
+
+@pytest.mark.parametrize(("scope", "found"), [("SESSION", ["TA101 at worker.py:10"]), ("LOCAL", [])])
+def test_a_string_is_put_together_from_each_of_a_few_texts(tmp_path: Path, scope: str, found: list[str]) -> None:
+    source = (
+        POOL
+        + f"""
+
+def work(tenant, short):
+    scope = "LOCAL" if short else "{scope}"
+    with pool.connection() as conn:
+        conn.execute(f"SET {{scope}} app.tenant = '7'")
+        conn.execute("SELECT count(*) FROM invoices")
+"""
+    )
+    assert codes(tmp_path, source) == found
+
+
+@pytest.mark.parametrize(
+    ("loop", "role", "found"),
+    [
+        ("for path in paths:", "owner", []),
+        ("for path in paths:", "{tenant}", ["TA105 at worker.py:13"]),
+        ("while True:", "owner", ["TA105 at worker.py:13"]),
+    ],
+)
+def test_one_role_for_all_of_a_list_is_no_tenant(tmp_path: Path, loop: str, role: str, found: list[str]) -> None:
+    source = f"""
+import psycopg
+
+
+def load(paths, tenant):
+    conn = psycopg.connect("dbname=app", autocommit=True)
+    try:
+        {loop}
+            conn.execute("SELECT count(*) FROM jobs")
+
+
+            conn.execute("ALTER TABLE jobs ADD COLUMN x int")
+            conn.execute(f"SET ROLE {role}")
+    finally:
+        conn.close()
+"""
+    assert codes(tmp_path, source) == found

@@ -54,7 +54,7 @@ _CLEANUPS = (
     "{run}(\"SET LOCAL app.tenant = ''\")",
     '{run}("SET app.tenant TO DEFAULT")',
 )
-_QUERIES = ('{run}("SELECT 1")', '{run}("SELECT 1 / 0")', "touch(conn)")
+_QUERIES = ('{run}("SELECT 1")', '{run}("SELECT 1 / 0")', "touch(conn)", "pass")
 _ENDS = ("{await}conn.commit()", "{await}conn.rollback()")
 _SWITCHES = (
     "{await}conn.set_autocommit(True)",
@@ -155,7 +155,7 @@ def bodies(where: Where) -> st.SearchStrategy[Body]:
     options = [moves, probes, st.sampled_from(where.settings).map(Line)]
     if where.depth > 0:
         options += [_compounds(where), _calls(where)]
-    return st.lists(st.one_of(options), min_size=1, max_size=4).map(tuple)
+    return st.lists(st.one_of(options), min_size=1, max_size=3 if where.asyncpg else 4).map(tuple)
 
 
 def _compounds(where: Where) -> st.SearchStrategy[Move]:
@@ -264,7 +264,7 @@ def programs(dialect: Dialect, depth: int = 2) -> st.SearchStrategy[Program]:
     return st.builds(
         Program,
         # On the connections of the process every job goes on from all states that the one before may have left.
-        st.lists(jobs, min_size=1, max_size=2 if dialect is Dialect.DJANGO else 3).map(tuple),
+        st.lists(jobs, min_size=1, max_size=2 if dialect in (Dialect.DJANGO, Dialect.ASYNCPG) else 3).map(tuple),
         st.just(dialect),
         st.booleans(),
         _resets(dialect),

@@ -16,6 +16,9 @@ LOCAL = Line("{run}(\"SELECT set_config('app.tenant', '1', true)\")")
 SESSION = Line("{run}(\"SELECT set_config('app.tenant', '1', false)\")")
 
 
+FAILS = Line('{run}("SELECT 1 / 0")')
+
+
 def block(*body: Line | Probe | Compound) -> Compound:
     return Compound((("{async}with conn.transaction():", body),))
 
@@ -34,6 +37,21 @@ FOUND: dict[str, Body] = {
                 ("except Exception:", (Compound((("with suppress(Exception):", (block(LOCAL, Probe()),)),)), Probe())),
             )
         ),
+        Probe(),
+    ),
+    "a failure that was caught in a savepoint makes its end fail": (
+        LOCAL,
+        Compound((("with suppress(psycopg.Error):", (block(Compound((("with suppress(Exception):", (FAILS,)),))),)),)),
+        Probe(),
+    ),
+    "a savepoint that went with its transaction cannot be released": (
+        LOCAL,
+        Compound((("with suppress(psycopg.Error):", (block(Line('{run}("COMMIT")'), Probe()),)),)),
+        Probe(),
+    ),
+    "nor be rolled back to, which is passed over": (
+        LOCAL,
+        Compound((("with suppress(KeyError):", (block(Line('{run}("COMMIT")'), Probe(), Line("raise KeyError")),)),)),
         Probe(),
     ),
 }
