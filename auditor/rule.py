@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from auditor.findings import Applicability, Confidence, Finding, Fix, Place, Related, Severity
 from auditor.triggers import (
     CLAIM_TRIGGERS,
+    CONNECT_TRIGGERS,
     PARAMETER_TRIGGERS,
     POLICY_TRIGGERS,
     POOL_TRIGGERS,
@@ -35,6 +36,7 @@ else:
 
 __all__ = [
     "CLAIM_TRIGGERS",
+    "CONNECT_TRIGGERS",
     "PARAMETER_TRIGGERS",
     "POLICY_TRIGGERS",
     "POOL_TRIGGERS",

@@ -10,6 +10,13 @@ SETTING_TRIGGERS = (
     rb"set\s+[\"{%][^\n]{0,60}(?:=|\bto\b)",
     rb"set\s+[a-z_]\w*\.[\"\w{%]+\s*(?:=|\bto\b)",
 )
+#: What stands in every file that gives connections a custom setting as they are opened.
+CONNECT_TRIGGERS = (
+    rb"server_settings",
+    rb"-c [a-z_]\w*\.[\w.]+=",
+    rb"-c%20[a-z_]\w*\.[\w.]+(?:=|%3d)",
+    rb"alter\s+(?:role|user|database)\s[^\n]{0,120}\sset\s",
+)
 #: What stands in every file that gives SET, of whatever setting, a parameter.
 PARAMETER_TRIGGERS = (
     rb"set\s+local\s",

@@ -46,7 +46,8 @@ class FunctionInfo:
         if self.node.name == "<lambda>":
             return True
         given = body[-1].value if body and isinstance(body[-1], nodes.Return) else None
-        return isinstance(given, (nodes.Name, nodes.Attribute)) and all(map(_only_guards, body[:-1]))
+        plain = isinstance(given, (nodes.Name, nodes.Attribute)) or _only_asks(given)
+        return plain and all(map(_only_guards, body[:-1]))
 
     @cached_property
     def gives_value(self) -> bool:
@@ -101,6 +102,16 @@ class FunctionInfo:
 
     def __repr__(self) -> str:
         return f"<{self.dotted}>"
+
+
+def _only_asks(given: object) -> bool:
+    """`variable.get()` and `getattr(local, "tenant", None)`: what a thread or a task keeps."""
+    if not isinstance(given, nodes.Call) or given.keywords:
+        return False
+    called, simple = given.function, (nodes.Name, nodes.Text, nodes.Constant)
+    asks = isinstance(called, nodes.Attribute) and isinstance(called.value, nodes.Name) and called.name == "get"
+    asks = asks or (isinstance(called, nodes.Name) and called.id == "getattr")
+    return asks and all(isinstance(argument, simple) for argument in given.arguments)
 
 
 def _only_guards(part: nodes.Node) -> bool:

@@ -231,7 +231,8 @@ class Telling:
         functions = []
         if self._tells(module.words):
             functions = [function for function in module.functions() if self._tells(function.words)]
-        self.reach.add(module, functions, self._constants(module.facts.module.body))
+        constants = {*self._constants(module.facts.module.body), *_configured_by(functions, module)}
+        self.reach.add(module, functions, sorted(constants))
 
     def _constants(self, body: tuple[nodes.Node, ...]) -> Iterator[str]:
         """The names of the values, at the top of a module or in a class, in which a trigger stands."""
@@ -257,6 +258,34 @@ class Telling:
         matters = name in SESSION_SETTINGS or ("." in name and self._is_tenant(name))
         bound = value.startswith(("%", "$", ":")) and self.binds_on_server
         return found[0] if matters or bound else "…"
+
+
+#: What a pool or an engine calls when it opens a connection.
+_AT_CONNECT = frozenset({"connect", "first_connect"})
+
+
+def _configured_by(functions: list[FunctionInfo], module: ModuleInfo) -> Iterator[str]:
+    """The names of pools and engines, at the top of a module, whose new connections go through one of the functions."""
+    told = {function.node.name for function in functions}
+    for function in functions:
+        for decorator in function.node.decorators:
+            yield from _listened_to(decorator, 0)
+    for part in module.facts.module.body if told else ():
+        if isinstance(part, nodes.Assign) and isinstance(part.value, nodes.Call):
+            given = {value.id for _, value in part.value.keywords if isinstance(value, nodes.Name)}
+            if given & told:
+                yield from (target.id for target in part.targets if isinstance(target, nodes.Name))
+        elif isinstance(part, nodes.Do) and words_of((part,))[0].names & told:
+            yield from _listened_to(part.value, 1)
+
+
+def _listened_to(call: nodes.Expression, more: int) -> Iterator[str]:
+    """The first argument of `listens_for(engine, "connect")`, or of `listen(engine, "connect", function)`."""
+    if isinstance(call, nodes.Call) and len(call.arguments) == 2 + more:
+        target, event = call.arguments[:2]
+        if isinstance(event, nodes.Text) and event.pieces in {(name,) for name in _AT_CONNECT}:
+            target = target.value if isinstance(target, nodes.Attribute) else target
+            yield from (target.id,) if isinstance(target, nodes.Name) else ()
 
 
 def _any_of(triggers: Iterable[bytes]) -> re.Pattern[str]:

@@ -11,6 +11,7 @@ from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind
 from auditor.sql.queue import StepKind
 from auditor.timeline import ways
+from auditor.timeline.at_connect import AtConnect, tenants_at_connect
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
 from auditor.timeline.coverage import Coverage, Uncovered, Unforced
 from auditor.timeline.events import (
@@ -18,6 +19,7 @@ from auditor.timeline.events import (
     CallbackRan,
     Ended,
     Event,
+    GivenToRole,
     Handover,
     Inherited,
     Outlived,
@@ -166,7 +168,8 @@ class Timeline:
         """Values that outlive their job: on a pooled or kept connection, or into the next turn of a loop."""
         for handover in self.of(Handover):
             for setting in handover.after.settings:
-                if setting.kept.is_value and not setting.kept.inherited and not setting.is_cleared:
+                kept = setting.kept
+                if kept.is_value and not kept.inherited and not kept.since and not setting.is_cleared:
                     yield from self._leak(setting, handover.after, handover.kind, handover.heir)
         for inherited in self.of(Inherited):
             yield from self._leak(inherited.setting, inherited.connection, "loop", inherited.place)
@@ -193,6 +196,16 @@ class Timeline:
             sure,
             UNNAMED in setting.kept.value,
         )
+
+    def tenants_at_connect(self) -> Iterator[AtConnect]:
+        """Tenants that connections are given when they are opened, though they serve the jobs of others."""
+        return tenants_at_connect(self)
+
+    def tenants_of_roles(self) -> Iterator[GivenToRole]:
+        """Tenants that vary and are given to a role, or a database, that does not."""
+        for given in self.of(GivenToRole):
+            if UNNAMED not in given.role and given.setting.tenant is not None and UNNAMED in given.setting.value:
+                yield given
 
     def search_path_leaks(self) -> Iterator[Leak]:
         """The same for search_path, where what it is set to is a tenant's: it differs, and the code says whose it is.

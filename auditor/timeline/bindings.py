@@ -7,6 +7,7 @@ from typing import NamedTuple
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN, Term, TermKind
 from auditor.timeline.values import UNKNOWN, Items, Literal, Made, Mapping, Quoted, Text, Unknown, Value, options_of
+from auditor.timeline.varying import of_task
 
 #: Calls whose result cannot carry a quote into a statement.
 _PLAIN_TYPES = ("int", "float", "bool", "UUID", "uuid4", "Decimal", "len", "id")
@@ -24,6 +25,8 @@ class Resolved(NamedTuple):
     raw: bool = False
     #: The setting whose value it is, as a statement has read it before.
     read: str = ""
+    #: It differs from job to job, wherever it is asked for.
+    of_task: bool = False
 
 
 class Bindings:
@@ -72,7 +75,7 @@ class Bindings:
             truth = {"true": True, "t": True, "on": True, "false": False, "f": False, "off": False}.get(lowered)
             return Resolved(term.text, is_true=truth)
         parts = []
-        raw = known = False
+        raw = known = of_task = False
         for index, part in enumerate(term.text.split(HOLE_OPEN)):
             if index == 0:
                 parts.append(part)
@@ -80,9 +83,10 @@ class Bindings:
             number, _, rest = part.partition(HOLE_CLOSE)
             inner = self._of_value(self._hole(int(number)) if number.isdecimal() else UNKNOWN, parameter=False)
             raw |= inner.raw
+            of_task |= inner.of_task
             known = inner.text is None or known
             parts.extend([inner.text or "", rest])
-        return Resolved(None if known else "".join(parts), raw=raw)
+        return Resolved(None if known else "".join(parts), raw=raw, of_task=of_task)
 
     def _hole(self, number: int) -> Value:
         return self._text.holes[number] if number < len(self._text.holes) else UNKNOWN
@@ -108,7 +112,8 @@ class Bindings:
             truth = known if isinstance(known, bool) else None
             return Resolved(text, is_null=known is None, is_true=truth, parameter=parameter)
         read = next((one.setting for one in options_of(value) if isinstance(one, Unknown) and one.setting), "")
-        return Resolved(None, parameter=parameter, raw=not parameter and not _plain(value), read=read)
+        raw = not parameter and not _plain(value)
+        return Resolved(None, parameter=parameter, raw=raw, read=read, of_task=of_task(value))
 
 
 def _named(name: str, holes: tuple[Value, ...]) -> str:

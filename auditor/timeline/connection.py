@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from auditor.findings import Confidence, Place
-from auditor.timeline.settings import NOT_KNOWN, NOTHING, Held, Setting
+from auditor.timeline.settings import NOT_KNOWN, NOTHING, OPTION, Held, Setting
 
 if TYPE_CHECKING:
     from auditor.timeline.values import Key
@@ -304,9 +304,9 @@ KEPT_BY_RESET_ALL = frozenset({"role", "session_authorization"})
 
 
 def reset_all(state: ConnectionState, place: Place, keep: frozenset[str] = frozenset()) -> ConnectionState:
-    """RESET ALL: every setting but those in `keep` holds nothing, for the session."""
+    """RESET ALL: every setting but those in `keep` holds nothing, for the session, or what it was opened with."""
     for setting in state.settings:
-        if setting.name not in keep:
+        if setting.name not in keep and setting.kept.since != OPTION:
             held = replace(NOTHING, origin=place)
             state = state.with_setting(setting.at_session(held, state.level, place))
     return state

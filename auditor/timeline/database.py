@@ -18,6 +18,7 @@ from auditor.timeline.held import HeldConnections
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.pools import FOR_COROUTINES, Pools
 from auditor.timeline.sessions import Sessions
+from auditor.timeline.startup import startup_settings
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge
 from auditor.timeline.statements import Statements
 from auditor.timeline.tasks import Tasks
@@ -170,6 +171,7 @@ class Database:
             autocommit=autocommit,
             prepares_after=prepares,
             client_cursors=client,
+            settings=startup_settings(call.options, call.argument(0), call.place),
             root=self.walker.root,
         )
         if thing is Thing.POOLED:

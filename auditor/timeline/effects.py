@@ -131,13 +131,13 @@ class Effects:
                 state = change.reset_all(state, locate(changed.span), change.KEPT_BY_RESET_ALL)
                 told.extend(self._cleared(setting.name, locate(changed.span)) for setting in state.settings)
                 continue
-            setting = self._setting(changed, bindings, locate)
+            setting = self.setting(changed, bindings, locate)
             told.append(setting)
             if setting.where is Where.UNKNOWN or not _matters(setting.name):
                 continue
             held = replace(NOTHING, origin=setting.place)
             if not setting.clears:
-                held = Held(Holding.VALUE, setting.value, setting.place)
+                held = Held(Holding.VALUE, setting.value, setting.place, of_task=setting.of_task)
             state = change.set_setting(state, setting.name, held, setting.where is Where.LOCAL, setting.place)
         return state, tuple(told)
 
@@ -145,7 +145,7 @@ class Effects:
         tenant = self.walker.program.catalogue.is_tenant(name)
         return SettingSet(name, tenant, Where.SESSION, clears=True, value="", place=place, as_statement=True)
 
-    def _setting(self, changed: SettingChange, bindings: Bindings, locate: Locate) -> SettingSet:
+    def setting(self, changed: SettingChange, bindings: Bindings, locate: Locate) -> SettingSet:
         """A change of a setting, what comes from outside being filled in; its name is … where it is not known."""
         lowered = (bindings.resolve(changed.name).text or bindings.name_of(changed.name)).lower()
         value = bindings.resolve(changed.value)
@@ -162,6 +162,7 @@ class Effects:
             as_statement=not changed.called,
             bound=changed.value.kind is TermKind.PARAMETER and not changed.called,
             interpolated=value.raw,
+            of_task=value.of_task,
         )
 
     # Queues

@@ -45,6 +45,8 @@ class SettingSet:
     bound: bool = False
     #: Its value is text that was put into the statement, not quoted by anyone.
     interpolated: bool = False
+    #: Its value differs from job to job.
+    of_task: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,16 @@ class Ran:
     @property
     def deeds(self) -> frozenset[Deed]:
         return frozenset(mark.deed for mark in self.marks)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenToRole:
+    """A setting that a role, or a database, gives to every connection that is opened from then on."""
+
+    place: Place
+    role: str
+    setting: SettingSet
+    symbol: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +279,7 @@ class Repeated:
 
 Event = Union[
     Ran,
+    GivenToRole,
     Opened,
     Began,
     Ended,

@@ -39,6 +39,7 @@ from auditor.timeline.values import (
     from_row,
     options_of,
 )
+from auditor.timeline.varying import OF_CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -317,7 +318,8 @@ class Library:
         if name == "set":
             return [(call.state.bind(receiver.key, "value", call.argument(0)), UNKNOWN)]
         if name == "get":
-            return [(call.state, call.state.get(receiver.key, "value") or UNKNOWN)]
+            held = call.state.get(receiver.key, "value")
+            return [(call.state, Made(OF_CONTEXT) if held in (None, UNKNOWN) else held)]
         return None
 
     # Builtins and small helpers

@@ -12,6 +12,7 @@ from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Life, Status
 from auditor.timeline.events import CallbackRan, Ended, Exit, Handover, Opened
 from auditor.timeline.invocation import OPEN, Invocation
+from auditor.timeline.startup import configured, startup_settings
 from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
     NONE,
@@ -58,6 +59,8 @@ class PoolInfo:
     root: str
     sure: Confidence = Confidence.HIGH
     isolation: str = ""
+    #: The custom settings that its connections ask for when they are opened.
+    startup: tuple[Setting, ...] = ()
     #: What it makes are sessions, which take their connections from the pool.
     sessions: bool = False
     #: The pool whose connections it hands out under other options.
@@ -92,10 +95,13 @@ class Pools:
         # The limit may stand as the second argument, too.
         limit = next((options[name] for name in driver.pool_limits if name in options), call.argument(1))
         single = limit == Literal(1)
-        key = self.walker.keys.of("pool", call.place, settings, callbacks, single)
+        startup = startup_settings(given, call.argument(0), call.place)
+        key = self.walker.keys.of("pool", call.place, settings, callbacks, single, startup)
         if key not in self.known:
             null = thing is Thing.NULL_POOL
-            info = PoolInfo(key, driver, call.place, null, *settings, callbacks, single, self.walker.root)
+            info = PoolInfo(
+                key, driver, call.place, null, *settings, callbacks, single, self.walker.root, startup=startup
+            )
             self.known[key] = info
             for which, value in callbacks:
                 self._try(info, which, value, call)
@@ -170,11 +176,15 @@ class Pools:
             prepares_after=info.prepares_after,
             client_cursors=info.client_cursors,
             isolation=info.isolation,
+            settings=info.startup,
             root=self.walker.root,
         )
 
     def _configured(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
-        ways = self.run(info, Callback.CONFIGURE, key, state, frame, span)
+        ways = [
+            (after.connect(key, configured(after.connections[key])), raised)
+            for after, raised in self.run(info, Callback.CONFIGURE, key, state, frame, span)
+        ]
         if not info.driver.pool_discards_busy:
             return merge([after for after, raised in ways if not raised]) or [state]
         # A connection that configure= leaves in a transaction is never handed out.

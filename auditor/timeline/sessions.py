@@ -16,6 +16,7 @@ from auditor.timeline.connection import Autocommit, ConnectionState, Status
 from auditor.timeline.events import Began
 from auditor.timeline.listeners import Listeners
 from auditor.timeline.pools import FOR_COROUTINES, PoolInfo
+from auditor.timeline.startup import startup_settings
 from auditor.timeline.state import State, merge
 from auditor.timeline.values import (
     NONE,
@@ -103,8 +104,9 @@ class Sessions:
         poolclass = options.get("poolclass")
         named = poolclass.name.rpartition(".")[2] if isinstance(poolclass, External) else ""
         alone = options.get("pool_size") == Literal(1) and options.get("max_overflow") == Literal(0)
+        startup = startup_settings(_pairs(call.options.get("connect_args")), call.argument(0, "url"), call.place)
         info = PoolInfo(
-            self.walker.keys.of("engine", call.place, autocommit, dbapi),
+            self.walker.keys.of("engine", call.place, autocommit, dbapi, startup),
             driver,
             call.place,
             null=named == "NullPool",
@@ -115,6 +117,7 @@ class Sessions:
             single=alone or named == "StaticPool",
             root=self.walker.root,
             isolation=isolation,
+            startup=startup,
         )
         return self._keep(info)
 

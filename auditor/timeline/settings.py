@@ -16,6 +16,9 @@ from auditor.program.catalogue import UNNAMED
 if TYPE_CHECKING:
     from auditor.findings import Place
 
+#: What a connection was given a setting by, when it was opened.
+OPTION, CALLBACK = "option", "callback"
+
 
 class Holding(enum.Enum):
     """What a setting holds."""
@@ -37,6 +40,10 @@ class Held:
     #: Set by an earlier job on this connection.
     inherited: bool = False
     local: bool = False
+    #: It differs from job to job: what only the job in hand can have put there.
+    of_task: bool = False
+    #: What the connection was given it by when it was opened, OPTION or CALLBACK; empty for what a job has set.
+    since: str = ""
 
     @property
     def is_value(self) -> bool:
@@ -166,7 +173,12 @@ class Setting:
         """
         for_both = before is not None and self.ended in (before.ended, before.current)
         ended, ended_at = (self.ended, self.ended_at) if for_both else (None, None)
-        if not self.kept.is_value or self.kept.inherited or (before is not None and before.kept == self.kept):
+        if (
+            not self.kept.is_value
+            or self.kept.inherited
+            or self.kept.since
+            or (before is not None and before.kept == self.kept)
+        ):
             return replace(self, ended=ended, ended_at=ended_at) if self.ended != ended else self
         return replace(self, kept=replace(self.kept, inherited=True), ended=ended, ended_at=ended_at)
 

@@ -16,7 +16,7 @@ from auditor.timeline import connection as change
 from auditor.timeline.bindings import Bindings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.effects import NOTHING_DONE, Done, Effects
-from auditor.timeline.events import Ended, Inherited, Outlived, Ran, SettingSet, Stranded
+from auditor.timeline.events import Ended, GivenToRole, Inherited, Outlived, Ran, SettingSet, Stranded
 from auditor.timeline.guarding import Seen, guards, judge
 from auditor.timeline.settings import LostCleanup
 from auditor.timeline.state import State, merge
@@ -99,6 +99,7 @@ class Statements:
             connection = change.begin(replace(connection, status=Status.IDLE), place)
         before = connection
         self._define(run, statement)
+        state = self._given_to_role(run, statement, state, place)
         after, settings, done = self.effects.of(statement, before, run.bindings, lambda span: self._place(run, span))
         if before.status is Status.ABORTED and statement.kind not in _ENDS:
             self._see(run, statement, place, state, before, before, settings, done)
@@ -247,6 +248,15 @@ class Statements:
         defines = statement.policy or statement.row_security or statement.function or statement.shape or statement.role
         if defines or statement.dropped:
             self.walker.program.catalogue.add(statement, lambda span: self._place(run, span))
+
+    def _given_to_role(self, run: _Run, statement: Statement, state: State, place: Place) -> State:
+        if statement.role is None or not statement.role.name:
+            return state
+        for changed in statement.role.settings:
+            setting = self.effects.setting(changed, run.bindings, lambda span: self._place(run, span))
+            role = run.bindings.name(statement.role.name)
+            state = self.walker.see(GivenToRole(place, role, setting, run.call.frame.symbol), state)
+        return state
 
     def _place(self, run: _Run, span: Span) -> Place:
         return self.walker.program.place_in(run.text.origins, span) or run.call.place

@@ -1,0 +1,83 @@
+"""What a connection is opened with, for as long as it lives: `options=-c app.tenant=…`, or what a callback sets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from auditor.program.catalogue import UNNAMED
+from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN
+from auditor.timeline.settings import CALLBACK, OPTION, Held, Holding, Setting
+from auditor.timeline.values import UNKNOWN, Literal, Mapping, Text, Value, options_of
+from auditor.timeline.varying import of_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from auditor.findings import Place
+    from auditor.timeline.connection import ConnectionState
+
+_OPTION = re.compile(r"(?:-c\s*|--)([a-z_]\w*\.[\w.]+)=((?:\\.|[^\s'\"&])*)", re.IGNORECASE)
+_TEXTS = ("options", "conninfo", "dsn", "url")
+_MAPPINGS = ("server_settings",)
+
+
+def startup_settings(options: dict[str, Value], first: Value, place: Place) -> tuple[Setting, ...]:
+    """The custom settings that connect() asks the server for, in its options or in a connection string."""
+    found: dict[str, Held] = {}
+    for given in (first, *(options[name] for name in _TEXTS if name in options)):
+        for option in options_of(given):
+            if isinstance(option, Text):
+                found.update(_in_text(option, place))
+    for name in _MAPPINGS:
+        mapping = options.get(name)
+        if isinstance(mapping, Mapping):
+            found.update(_in_mapping(mapping, place))
+    return tuple(Setting(name, kept=held) for name, held in sorted(found.items()))
+
+
+def _in_text(text: Text, place: Place) -> Iterator[tuple[str, Held]]:
+    if "." not in text.value or "=" not in text.value:
+        return
+    for name, value in _OPTION.findall(unquote(text.value)):
+        holes = [_hole(part, text) for part in value.split(HOLE_OPEN)[1:]]
+        yield name.lower(), _held(value if not holes else None, any(map(of_task, holes)), place)
+
+
+def _hole(part: str, text: Text) -> Value:
+    number = part.partition(HOLE_CLOSE)[0]
+    return text.holes[int(number)] if number.isdecimal() and int(number) < len(text.holes) else UNKNOWN
+
+
+def _in_mapping(mapping: Mapping, place: Place) -> Iterator[tuple[str, Held]]:
+    for key, value in mapping.pairs:
+        if isinstance(key, Text) and "." in key.value and not key.holes:
+            known = value.value if isinstance(value, Text) and not value.holes else None
+            known = str(value.value) if isinstance(value, Literal) else known
+            yield key.value.lower(), _held(known, of_task(value), place)
+
+
+def _held(value: str | None, varies: bool, place: Place) -> Held:
+    return Held(Holding.VALUE, UNNAMED if value is None else value, place, of_task=varies, since=OPTION)
+
+
+def configured(connection: ConnectionState) -> ConnectionState:
+    """The connection after the callback that ran when it was opened: what that has set is there from the beginning."""
+    settings = tuple(
+        replace(
+            setting,
+            kept=_since(setting.kept),
+            layers=tuple(
+                replace(layer, session=_since(layer.session) if layer.session is not None else None)
+                for layer in setting.layers
+            ),
+        )
+        for setting in connection.settings
+    )
+    return replace(connection, settings=settings)
+
+
+def _since(held: Held) -> Held:
+    return replace(held, since=CALLBACK) if held.is_value and not held.since else held
