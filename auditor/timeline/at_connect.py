@@ -46,15 +46,19 @@ def tenants_at_connect(timeline: Timeline) -> Iterator[AtConnect]:
 def _handed_on(timeline: Timeline) -> Iterator[AtConnect]:
     """A connection goes to its next user with the tenant it was opened with, and no job has set its own."""
     own = {(one.heir, setting.name) for one in timeline.of(Handover) for setting in one.after.settings if setting.ended}
+    places = _places_by_name(timeline)
     for handover in timeline.of(Handover):
         for setting in handover.after.settings:
             held = setting.kept
+            if not handover.after.touched and len(places.get(setting.name, ())) > 1:
+                continue  # what each job does is to be seen elsewhere
             if (handover.heir, setting.name) in own or not held.is_value or not held.since:
                 continue
             if held.origin is not None and _varies(held):
                 tenant = timeline.program.catalogue.is_tenant(setting.name)
                 if tenant is not None and handover.after.life is not Life.GIVEN:
                     sure = min(tenant, handover.after.sure, _sure_of(held))
+                    sure = sure if handover.after.touched else min(sure, Confidence.MEDIUM)
                     pool = _pool_at(timeline, handover.pool)
                     yield AtConnect(setting.name, held.origin, pool, handover.heir, False, sure)
 

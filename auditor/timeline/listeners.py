@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from auditor.python import nodes
     from auditor.timeline.database import Database
     from auditor.timeline.pools import PoolInfo
+    from auditor.timeline.settings import Held
     from auditor.timeline.state import Frame, State
     from auditor.timeline.walker import Walker
 
@@ -151,7 +152,7 @@ class Listeners:
         kept = tuple(
             setting
             for setting in before.settings
-            if any(one.setting(setting.name).current.inherited for one in now) or not setting.kept.is_value
+            if any(_is_left(one.setting(setting.name).current) for one in now) or not setting.kept.is_value
         )
         return state.connect(key, replace(before, settings=kept)) if len(kept) < len(before.settings) else state
 
@@ -184,3 +185,8 @@ class Listeners:
                 done = self.database.end(session.key, begun, "commit", "whoever comes by", call.place, call.frame)
                 states.extend(sessions.close(session.key, done, call.frame, call.span, "close()"))
         return states
+
+
+def _is_left(held: Held) -> bool:
+    """Whether what a setting holds was there before anybody was told."""
+    return held.inherited or bool(held.since)
