@@ -34,6 +34,7 @@ from auditor.timeline.events import (
 from auditor.timeline.leases import STILL
 from auditor.timeline.queues import JobRun, Queues, Recovery, UnboundedClaim
 from auditor.timeline.repeats import RepeatableCall, repeatable
+from auditor.timeline.rights import Bypass, bypasses
 from auditor.timeline.security import HiddenQueue, JudgedPolicy, Security
 
 if TYPE_CHECKING:
@@ -478,6 +479,10 @@ class Timeline:
     def uncovered_tables(self) -> Iterator[Uncovered]:
         """Tables of tenants that row security was not switched on for, while others like them have it."""
         return self._coverage.uncovered(self.job_tables)
+
+    def bypasses(self) -> Iterator[Bypass]:
+        """Work for a tenant in roles that row security does not bind."""
+        return bypasses(self, self._coverage.forced_unseen)
 
     def hidden_queues(self) -> Iterator[HiddenQueue]:
         """Tables that are claimed from without a tenant, under policies that then hide every row."""

@@ -98,6 +98,8 @@ class ConnectionState:
     #: The level of transactions that do not say another.
     usual_isolation: str = ""
     settings: tuple[Setting, ...] = ()
+    #: The role it was opened as; empty where that is not seen.
+    user: str = ""
     #: None: the driver never prepares by itself.
     prepares_after: int | None = None
     client_cursors: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence, Place
@@ -77,11 +78,16 @@ class Coverage:
 
     # Owners
 
-    def unforced(self) -> Iterator[Unforced]:
-        """Tables where row security is switched on and forced by nothing, file by file."""
+    @cached_property
+    def forced_unseen(self) -> bool:
+        """Whether row security may be forced on tables whose names are not seen."""
         tables = self._catalogue.tables.values()
         forced = [place for facts in tables for place in facts.forced]
-        if any(facts.forced for facts in tables if HOLE_OPEN in facts.name) or self._hides_some(forced, _FORCES):
+        return any(facts.forced for facts in tables if HOLE_OPEN in facts.name) or self._hides_some(forced, _FORCES)
+
+    def unforced(self) -> Iterator[Unforced]:
+        """Tables where row security is switched on and forced by nothing, file by file."""
+        if self.forced_unseen:
             return
         by_file: dict[str, list[TableFacts]] = {}
         for facts in self._protected():

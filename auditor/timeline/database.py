@@ -18,7 +18,7 @@ from auditor.timeline.held import HeldConnections
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.pools import FOR_COROUTINES, Pools
 from auditor.timeline.sessions import Sessions
-from auditor.timeline.startup import startup_settings
+from auditor.timeline.startup import startup_settings, user_of
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge
 from auditor.timeline.statements import Statements
 from auditor.timeline.tasks import Tasks
@@ -172,6 +172,7 @@ class Database:
             prepares_after=prepares,
             client_cursors=client,
             settings=startup_settings(call.options, call.argument(0), call.place),
+            user=user_of(call.options, call.argument(0)),
             root=self.walker.root,
         )
         if thing is Thing.POOLED:

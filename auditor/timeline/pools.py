@@ -12,7 +12,7 @@ from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Life, Status
 from auditor.timeline.events import CallbackRan, Ended, Exit, Handover, Opened
 from auditor.timeline.invocation import OPEN, Invocation
-from auditor.timeline.startup import configured, startup_settings
+from auditor.timeline.startup import configured, startup_settings, user_of
 from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
     NONE,
@@ -61,6 +61,8 @@ class PoolInfo:
     isolation: str = ""
     #: The custom settings that its connections ask for when they are opened.
     startup: tuple[Setting, ...] = ()
+    #: The role that they are opened as; empty where that is not seen.
+    user: str = ""
     #: What it makes are sessions, which take their connections from the pool.
     sessions: bool = False
     #: The pool whose connections it hands out under other options.
@@ -96,11 +98,21 @@ class Pools:
         limit = next((options[name] for name in driver.pool_limits if name in options), call.argument(1))
         single = limit == Literal(1)
         startup = startup_settings(given, call.argument(0), call.place)
-        key = self.walker.keys.of("pool", call.place, settings, callbacks, single, startup)
+        user = user_of({**options, **given}, call.argument(0))
+        key = self.walker.keys.of("pool", call.place, settings, callbacks, single, startup, user)
         if key not in self.known:
             null = thing is Thing.NULL_POOL
             info = PoolInfo(
-                key, driver, call.place, null, *settings, callbacks, single, self.walker.root, startup=startup
+                key,
+                driver,
+                call.place,
+                null,
+                *settings,
+                callbacks,
+                single,
+                self.walker.root,
+                startup=startup,
+                user=user,
             )
             self.known[key] = info
             for which, value in callbacks:
@@ -177,6 +189,7 @@ class Pools:
             client_cursors=info.client_cursors,
             isolation=info.isolation,
             settings=info.startup,
+            user=info.user,
             root=self.walker.root,
         )
 

@@ -16,7 +16,7 @@ from auditor.timeline.connection import Autocommit, ConnectionState, Status
 from auditor.timeline.events import Began
 from auditor.timeline.listeners import Listeners
 from auditor.timeline.pools import FOR_COROUTINES, PoolInfo
-from auditor.timeline.startup import startup_settings
+from auditor.timeline.startup import startup_settings, user_of
 from auditor.timeline.state import State, merge
 from auditor.timeline.values import (
     NONE,
@@ -105,8 +105,9 @@ class Sessions:
         named = poolclass.name.rpartition(".")[2] if isinstance(poolclass, External) else ""
         alone = options.get("pool_size") == Literal(1) and options.get("max_overflow") == Literal(0)
         startup = startup_settings(_pairs(call.options.get("connect_args")), call.argument(0, "url"), call.place)
+        user = user_of(_pairs(call.options.get("connect_args")), call.argument(0, "url"))
         info = PoolInfo(
-            self.walker.keys.of("engine", call.place, autocommit, dbapi, startup),
+            self.walker.keys.of("engine", call.place, autocommit, dbapi, startup, user),
             driver,
             call.place,
             null=named == "NullPool",
@@ -118,6 +119,7 @@ class Sessions:
             root=self.walker.root,
             isolation=isolation,
             startup=startup,
+            user=user,
         )
         return self._keep(info)
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN
 from auditor.timeline.settings import CALLBACK, OPTION, Held, Holding, Setting
-from auditor.timeline.values import UNKNOWN, Literal, Mapping, Text, Value, options_of
+from auditor.timeline.values import UNKNOWN, Literal, Made, Mapping, Text, Value, options_of
 from auditor.timeline.varying import of_task
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _OPTION = re.compile(r"(?:-c\s*|--)([a-z_]\w*\.[\w.]+)=((?:\\.|[^\s'\"&])*)", re.IGNORECASE)
 _TEXTS = ("options", "conninfo", "dsn", "url")
+_IN_URL = re.compile(r"[a-z][\w+.-]*://([^:@/?\s]+)(?::[^@]*)?@", re.IGNORECASE)
+_IN_WORDS = re.compile(r"(?:^|\s)user\s*=\s*'?([^\s']+)")
 _MAPPINGS = ("server_settings",)
 
 
@@ -36,6 +38,20 @@ def startup_settings(options: dict[str, Value], first: Value, place: Place) -> t
         if isinstance(mapping, Mapping):
             found.update(_in_mapping(mapping, place))
     return tuple(Setting(name, kept=held) for name, held in sorted(found.items()))
+
+
+def user_of(options: dict[str, Value], first: Value) -> str:
+    """The role that a connection is opened as, where the code says it in so many words; else empty."""
+    named = options.get("user", options.get("username"))
+    if isinstance(first, Made):
+        named = first.argument(1, "username") if first.name.endswith("URL.create") else None
+    if named is not None:
+        return named.value if isinstance(named, Text) and not named.holes else ""
+    for given in (first, *(options[name] for name in _TEXTS if name in options)):
+        found = _IN_URL.match(given.value) or _IN_WORDS.search(given.value) if isinstance(given, Text) else None
+        if found is not None:
+            return "" if HOLE_OPEN in found[1] else unquote(found[1])
+    return ""
 
 
 def _in_text(text: Text, place: Place) -> Iterator[tuple[str, Held]]:

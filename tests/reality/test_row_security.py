@@ -45,6 +45,25 @@ def test_whom_row_security_binds(database: str) -> None:
             conn.execute(f"DROP ROLE {owner}, {app}, {every}")
 
 
+def test_who_has_the_rights_of_an_owner(database: str) -> None:
+    name = database.rpartition("=")[2]
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute(TABLES.format(name))
+        heir, aloof, child = f"{name}_heir", f"{name}_aloof", f"{name}_child"
+        roles = (f"{name}_owner", f"{name}_app", f"{name}_all", heir, aloof, child)
+        conn.execute(f"CREATE ROLE {heir}; CREATE ROLE {aloof} NOINHERIT; CREATE ROLE {child}")
+        try:
+            conn.execute(f"GRANT {name}_owner TO {heir}, {aloof}; GRANT {name}_all TO {child}")
+            conn.execute(f"GRANT SELECT ON invoices TO {heir}, {aloof}, {child}")
+            assert seen(conn, heir, tenant="t1") == 3
+            # Without INHERIT the owner's rights are had only as the owner; BYPASSRLS is no right that is handed on.
+            assert seen(conn, aloof, tenant="t1") == 1
+            assert seen(conn, child, tenant="t1") == 1
+        finally:
+            conn.execute(f"DROP OWNED BY {', '.join(roles)}")
+            conn.execute(f"DROP ROLE {', '.join(roles)}")
+
+
 def test_whose_tables_the_next_job_reads(database: str) -> None:
     with ConnectionPool(database, min_size=1, max_size=1) as pool:
 
