@@ -36,6 +36,7 @@ from auditor.timeline.queues import JobRun, Queues, Recovery, UnboundedClaim
 from auditor.timeline.repeats import RepeatableCall, repeatable
 from auditor.timeline.rights import Bypass, bypasses
 from auditor.timeline.security import HiddenQueue, JudgedPolicy, Security
+from auditor.timeline.tenantless import Unset, unset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -483,6 +484,10 @@ class Timeline:
     def bypasses(self) -> Iterator[Bypass]:
         """Work for a tenant in roles that row security does not bind."""
         return bypasses(self, self._coverage.forced_unseen)
+
+    def unset_tenants(self) -> Iterator[Unset]:
+        """Work of a job on a table of tenants, on a connection on which no tenant is set."""
+        return unset(self, self._security)
 
     def hidden_queues(self) -> Iterator[HiddenQueue]:
         """Tables that are claimed from without a tenant, under policies that then hide every row."""

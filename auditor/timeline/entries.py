@@ -44,11 +44,16 @@ _VIEW_METHODS = frozenset(
 )
 
 
+def is_task(info: FunctionInfo) -> bool:
+    """Whether a worker process runs the function, by its decorator."""
+    return bool(info.decorator_names & _TASKS)
+
+
 def entry_of(info: FunctionInfo, objects: Objects) -> Entry:
     """What calls the function when nothing of the program does."""
     name, owner = info.node.name, info.owner
     signals = objects.walker.program.listeners.get(info, frozenset())
-    if info.decorator_names & _TASKS or signals & OF_TASKS:
+    if is_task(info) or signals & OF_TASKS:
         return Entry.TASK
     if signals & OF_CONNECTIONS:
         return Entry.CONNECTED

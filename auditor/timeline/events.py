@@ -88,6 +88,17 @@ class GivenToRole:
 
 
 @dataclass(frozen=True, slots=True)
+class Tenantless:
+    """A job's work on a table of tenants, on a connection on which nothing can have set a tenant."""
+
+    place: Place
+    connection: ConnectionState
+    table: str
+    claimed_at: Place | None
+    symbol: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """A connection was opened, or borrowed from a pool."""
 
@@ -280,6 +291,7 @@ class Repeated:
 Event = Union[
     Ran,
     GivenToRole,
+    Tenantless,
     Opened,
     Began,
     Ended,

@@ -103,7 +103,7 @@ def bypasses(timeline: Timeline, forced_unseen: bool) -> Iterator[Bypass]:
     rights = Rights(program)
     seen: set[tuple[str, Place]] = set()
     for ran in timeline.of(Ran):
-        if ran.statement.kind not in _WORK or not _is_for_tenant(program, ran.before):
+        if ran.statement.kind not in _WORK or not is_for_tenant(program, ran.before):
             continue
         role, taken_at = _role_of(ran.before, timeline)
         table = next((table for table in ran.tables if _is_protected(program, table)), None)
@@ -117,7 +117,7 @@ def bypasses(timeline: Timeline, forced_unseen: bool) -> Iterator[Bypass]:
         yield Bypass(role, taken_at, table, ran.place, right, sure)
 
 
-def _is_for_tenant(program: Program, connection: ConnectionState) -> bool:
+def is_for_tenant(program: Program, connection: ConnectionState) -> bool:
     """Whether a tenant is in force: work in the name of nobody may well be meant to see everything."""
     return any(
         setting.current.is_value and program.catalogue.is_tenant(setting.name) is not None

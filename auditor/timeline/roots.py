@@ -14,9 +14,10 @@ from auditor.sql.queue import StepKind
 from auditor.timeline import connection as change
 from auditor.timeline.afterwards import Afterwards
 from auditor.timeline.connection import Life, Status
-from auditor.timeline.entries import Entry, entry_of
+from auditor.timeline.entries import Entry, entry_of, is_task
 from auditor.timeline.events import Handover, JobEnded, Ran
 from auditor.timeline.invocation import Invocation
+from auditor.timeline.rights import is_for_tenant
 from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
 from auditor.timeline.values import Class, External, Function, Key, Made, Value
 
@@ -82,6 +83,7 @@ class Roots:
                 self._entry(function)
         self._walk_listeners()
         self._walk_changes_of_jobs(modules)
+        self._walk_tasks_of_tenants(modules)
         if self._claims_idly():
             for function in functions:
                 if self._is_offered(function):
@@ -122,6 +124,25 @@ class Roots:
             if walked or not (function.owner in models or self._has_connection(function)):
                 continue
             if function in changing or self.walker.records.is_named(claimed, function):
+                self._entry(function)
+
+    def _walk_tasks_of_tenants(self, modules: list[ModuleInfo]) -> None:
+        """Walk the tasks that change tables which others change for a tenant, under a policy that asks for one."""
+        changed: dict[str, frozenset[str]] = {}
+        for event in self.walker.events:
+            if isinstance(event, Ran) and is_for_tenant(self.program, event.before):
+                for table in filter(self.program.catalogue.holds_tenants, event.tables):
+                    changed[table] = changed.get(table, frozenset()) | {event.call.path}
+        if not changed:
+            return
+        from auditor.program.job_tables import Changing
+
+        changing = Changing(self.program, changed, self._models_of(changed.keys()))
+        known = set(modules)
+        modules = [*modules, *(module for module in self.program.modules if module not in known and not module.test)]
+        for function in list(self._functions(modules)):
+            walked = function in self.walker.calls.entered or function in self._begun
+            if not walked and is_task(function) and self._has_connection(function) and function in changing:
                 self._entry(function)
 
     def _models_of(self, tables: Collection[str]) -> frozenset[ClassInfo]:

@@ -120,9 +120,17 @@ class Security:
                 if (found := self._catalogue.is_tenant(name))
             ),
         )
-        if self._some_role_bypasses():
+        if self.some_role_bypasses():
             sure = Confidence.LOW
         yield HiddenQueue(facts.name, fact.place, claim.mark.place, sure)
+
+    def hides(self, table: str) -> bool:
+        """Whether it is certain that a session without a tenant sees no row of a table, be it the owner's."""
+        facts = self._catalogue.tables.get(table)
+        policies = list(current(facts)) if facts is not None else []
+        if facts is None or not facts.enabled or not facts.forced or not policies:
+            return False
+        return not self._lets_in(policies)
 
     def _lets_in(self, policies: list[PolicyFact]) -> bool:
         """Whether some permissive policy shows rows to a session without a tenant."""
@@ -137,6 +145,6 @@ class Security:
     def _role_bypasses(self, claim: Claim) -> bool:
         return bool(claim.role)
 
-    def _some_role_bypasses(self) -> bool:
+    def some_role_bypasses(self) -> bool:
         """Whether the program makes a role that row security does not bind: the worker may be logged in as that."""
         return any("bypassrls" in role.attributes for roles in self._catalogue.roles.values() for role in roles)

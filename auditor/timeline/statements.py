@@ -20,6 +20,7 @@ from auditor.timeline.events import Ended, GivenToRole, Inherited, Outlived, Ran
 from auditor.timeline.guarding import Seen, guards, judge
 from auditor.timeline.settings import LostCleanup
 from auditor.timeline.state import State, merge
+from auditor.timeline.tenantless import tenantless
 from auditor.timeline.values import NONE, Items, Key, Literal, Mapping, Text, Value, from_row
 
 if TYPE_CHECKING:
@@ -345,7 +346,8 @@ class Statements:
             step_places=done.places,
             ignored=call.span == self.walker.for_effect,
         )
-        return self.walker.see(event, state)
+        told = tenantless(self.walker, event, state)
+        return self.walker.see(event, state if told is None else self.walker.see(told, state))
 
 
 def _touches(statement: Statement) -> bool:
