@@ -207,7 +207,7 @@ KINDS = {
             event.listen(engine, "connect", set_tenant)
             return engine
         """,
-        ["TA101 at worker.py:17"],
+        ["TA107 at worker.py:17"],
     ),
     "what every connection is opened with": (
         """
