@@ -15,6 +15,8 @@ from auditor.listing import upward
 
 FORMATS = ("text", "concise", "json", "github")
 DRIVERS = ("psycopg", "psycopg2", "asyncpg")
+#: Of a pooler between the program and its database.
+POOL_MODES = ("session", "transaction", "statement")
 
 _TABLE = "[tool.tenant-audit]"
 
@@ -45,6 +47,7 @@ class Config(NamedTuple):
     tenant_settings: tuple[str, ...] = ()
     tenant_columns: tuple[str, ...] = ()
     default_driver: str | None = None
+    pool_mode: str | None = None
     drivers: Mapping[str, DriverDefaults] = MappingProxyType({})
     rules: tuple[str, ...] = ()  #: folders that are named, and loaded only when the command line names them too
     format: str = "text"
@@ -220,6 +223,7 @@ _KEYS: Mapping[str, Reader] = {
     "tenant-settings": _strings,
     "tenant-columns": _strings,
     "default-driver": _one_of(DRIVERS),
+    "pool-mode": _one_of(POOL_MODES),
     "drivers": _drivers,
     "rules": _strings,
     "format": _one_of(FORMATS),

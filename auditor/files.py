@@ -12,7 +12,7 @@ from auditor.errors import reason_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Language = Literal["python", "sql"]
+Language = Literal["python", "sql", "other"]
 
 #: Larger files are searched in pieces, and not read: what a person wrote is smaller, a dump of data is not.
 LIMIT = 64 * 1024 * 1024
@@ -45,12 +45,16 @@ class Skipped(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """The files of a run, in the order of their paths. `roots` are the projects they belong to."""
+    """The files of a run, in the order of their paths. `roots` are the projects they belong to.
+
+    `beside` are files that tell what the sources run with: locks of versions, configuration of a pooler.
+    """
 
     files: tuple[SourceFile, ...]
     skipped: tuple[Skipped, ...]
     roots: tuple[str, ...]
     cwd: str
+    beside: tuple[SourceFile, ...] = ()
 
     def of_role(self, role: Role) -> frozenset[str]:
         """The paths of the files of one role."""

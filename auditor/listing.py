@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -11,6 +12,11 @@ from auditor.errors import reason_of
 from auditor.files import Skipped
 
 SUFFIXES = (".py", ".sql")
+#: Files beside the sources that tell what these run with: locked versions, and the pooler.
+_BESIDE = re.compile(
+    r"(?:^|[\\/])(?:uv\.lock|poetry\.lock|pdm\.lock|pyproject\.toml|requirements[^\\/]*\.txt|pgbouncer[^\\/]*\.ini)$"
+)
+_BESIDE_SUFFIXES = (".lock", ".toml", ".txt", ".ini")
 
 #: Folders that hold what tools made or installed, by their names.
 _NOT_OURS = frozenset(
@@ -59,11 +65,13 @@ class Listing(NamedTuple):
     files: list[str]
     links: list[str]
     skipped: list[Skipped]
+    beside: list[str]
 
     def add(self, other: Listing) -> None:
         self.files.extend(other.files)
         self.links.extend(other.links)
         self.skipped.extend(other.skipped)
+        self.beside.extend(other.beside)
 
 
 def list_folder(folder: str, excluded: Excluded) -> Listing:
@@ -77,7 +85,7 @@ def list_folder(folder: str, excluded: Excluded) -> Listing:
 
 def walk(folder: str, excluded: Excluded) -> Listing:
     """The .py and .sql files below a folder, without what tools made or installed. Linked folders are not entered."""
-    listing = Listing([], [], [])
+    listing = Listing([], [], [], [])
     folders = [folder]
     while folders:
         folders.extend(_scan(folders.pop(), folder, excluded, listing))
@@ -108,6 +116,8 @@ def _scan(folder: str, top: str, excluded: Excluded, listing: Listing) -> list[s
                 folders.append(entry.path)
         elif name.endswith(SUFFIXES):
             wanted.append(entry)
+        elif name.endswith(_BESIDE_SUFFIXES) and _BESIDE.search(name) and not excluded(entry.path):
+            listing.beside.append(entry.path)
     for entry in wanted:
         _add(entry, excluded, listing)
     return folders
@@ -153,7 +163,7 @@ def upward(folder: str) -> Iterator[str]:
 
 def _tracked(folder: str, excluded: Excluded) -> Listing | None:
     """What git tracks or does not ignore, or None where git cannot tell."""
-    listing = Listing([], [], [])
+    listing = Listing([], [], [], [])
     folders = [folder]
     while folders:
         top = folders.pop()
@@ -196,7 +206,8 @@ def _sort(top: str, entries: Iterable[_Entry], excluded: Excluded, listing: List
             if not excluded(file) and not _made(path) and os.path.isdir(file):
                 inner.append(file)
         elif not path.endswith(SUFFIXES):
-            continue
+            if path.endswith(_BESIDE_SUFFIXES) and _BESIDE.search(path) and not _made(path) and not excluded(file):
+                listing.beside.append(file)
         elif tag == "R":
             deleted.add(file)
         elif (tag == "?" and _made(path)) or excluded(file) or (tag == "S" and not os.path.lexists(file)):

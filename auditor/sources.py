@@ -98,7 +98,7 @@ def _project(folder: str) -> str | None:
 
 def _list_all(targets: list[_Target], excluded: Excluded) -> Listing:
     """Everything that can matter: the projects of the targets, and the targets that no project lists."""
-    listing = Listing([], [], [])
+    listing = Listing([], [], [], [])
     for folder in _outermost(target.root for target in targets if target.in_project or target.is_folder):
         listing.add(list_folder(folder, excluded))
     for target in targets:
@@ -150,7 +150,9 @@ def _inventory(listing: Listing, targets: list[_Target], include_tests: bool, cw
     ]
     gone = {Skipped(_display(path, cwd), reason) for path, reason in skipped}
     roots = _outermost(target.root for target in targets)
-    return Inventory(tuple(sorted(found, key=itemgetter(0))), tuple(sorted(gone)), tuple(roots), cwd)
+    told = dict.fromkeys(listing.beside)
+    beside = sorted((SourceFile(_display(file, cwd), file, "other", Role.CONTEXT) for file in told), key=itemgetter(0))
+    return Inventory(tuple(sorted(found, key=itemgetter(0))), tuple(sorted(gone)), tuple(roots), cwd, tuple(beside))
 
 
 def _follow(links: list[str], files: dict[str, None]) -> Iterator[Skipped]:

@@ -17,6 +17,17 @@ RULE = Rule(
 )
 
 
+#: From this version on psycopg notices DISCARD ALL, if only where its text is first seen while statements are cached.
+_NOTICES = (3, 3, 5)
+
+
+def _told(driver: str, numbers: tuple[int, ...]) -> str:
+    """What the version that the project runs with changes of it: nothing to rely on."""
+    if driver == "psycopg" and numbers >= _NOTICES:
+        return "; {version}, which {file} tells, notices it only by luck, and not with one to five statements a job"
+    return " ({version}, which {file} tells)"
+
+
 def check(timeline: Timeline) -> Iterator[Finding]:
     for ran in timeline.discards():
         if ran.before.in_transaction and ran.statement.kind == "discard":
@@ -24,10 +35,15 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         if ran.before.prepares_after is None or not timeline.is_used_again(ran):
             continue
         what = "DISCARD ALL" if ran.statement.kind == "discard" else "DEALLOCATE ALL"
+        version = timeline.version_of(ran)
+        of_version = ""
+        if version is not None:
+            told = _told(ran.before.driver, version.numbers)
+            of_version = told.format(version=f"{ran.before.driver} {version.text}", file=version.path)
         finding = RULE.at(
             ran.place,
             f"{what} drops the statements that {ran.before.driver} has prepared and still counts on: "
-            "later jobs fail with: prepared statement … does not exist",
+            f"later jobs fail with: prepared statement … does not exist{of_version}",
         )
         pool = timeline.pool_of(ran)
         if pool is not None:

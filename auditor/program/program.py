@@ -14,9 +14,11 @@ from auditor.lines import decode
 from auditor.program.catalogue import Catalogue, names_tenant
 from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
 from auditor.program.modules import ModuleIndex
+from auditor.program.pooler import Pooler, find_pooler
 from auditor.program.relevance import Relevance, Sources, Telling
 from auditor.program.settings_files import UNSEEN, DatabaseSettings, read_settings
 from auditor.program.signals import listeners_in
+from auditor.program.versions import Version, Versions
 from auditor.python.locate import locate
 from auditor.python.read import Unread as UnreadPython
 from auditor.python.read import read_python
@@ -316,6 +318,23 @@ class Program:
     def _database_settings(self) -> dict[str, DatabaseSettings]:
         modules = (self.load(file) for file in self.settings_files)
         return read_settings(module for module in modules if module is not None)
+
+    @cached_property
+    def _versions(self) -> Versions:
+        return Versions(self.inventory.beside)
+
+    def version_of(self, driver: str, module: str) -> Version | None:
+        """The version of a driver that a module, by the path that is shown, runs with: configured, or locked."""
+        said = self.config.drivers.get(driver)
+        if said is not None and said.version is not None:
+            return Version(said.version, self.config.file or "the configuration")
+        known = self.module_at(module)
+        return self._versions.of(driver, known.file) if known is not None else None
+
+    @cached_property
+    def pooler(self) -> Pooler | None:
+        """The pooler that stands before the database and gives connections to others after each transaction."""
+        return find_pooler(self.config.pool_mode, self.inventory.beside)
 
     def database_settings(self, alias: str) -> DatabaseSettings:
         """What Django's settings say of a database; nothing where none are seen that name it."""

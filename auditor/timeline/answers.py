@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from auditor.drivers import DRIVERS
 from auditor.drivers.model import Callback
 from auditor.findings import Confidence, Place
 from auditor.program.catalogue import UNNAMED
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from auditor.findings import Related
     from auditor.program import Program
+    from auditor.program.versions import Version
     from auditor.timeline.leases import At, LeaseQueue
     from auditor.timeline.pools import PoolInfo
     from auditor.timeline.roots import Root
@@ -60,6 +62,10 @@ _LIMITS = ("timeout", "wait_for", "deadline", "max_run", "time_limit", "max_dura
 ROLES = frozenset({"role", "session_authorization"})
 
 
+#: Drivers whose pools set a session back, which a pooler behind them may do to another session.
+_RESETTING = frozenset(driver.name for driver in DRIVERS if driver.pool_resets)
+
+
 class Leak(NamedTuple):
     """A value that a job leaves on a connection for its next user."""
 
@@ -69,7 +75,7 @@ class Leak(NamedTuple):
     set_at: Place
     kept_at: Place | None
     heir: Place | None
-    #: "pool", "kept", "session", "caller" or "loop".
+    #: "pool", "kept", "session", "caller", "loop" or "pooler".
     kind: str
     connection: ConnectionState
     #: A cleanup that was undone, so that the value stayed.
@@ -180,6 +186,11 @@ class Timeline:
         if setting.kept.origin is None:
             return
         sure = connection.sure
+        pooler = self.program.pooler
+        if pooler is not None and (kind == "pooler" or connection.driver in _RESETTING):
+            # That this connection goes through the pooler is not seen.
+            sure, kind = min(sure, Confidence.MEDIUM), "pooler"
+            heir = pooler.place
         pool = self.pools.get(connection.pool) if connection.pool is not None else None
         given = pool is not None and not pool.place.path
         unseen = kind == "session" and (self._is_cleared(setting.name) or self._any_pool_is_none)
@@ -331,6 +342,10 @@ class Timeline:
         for ran in self.of(Ran):
             if ran.statement.kind in (Kind.DISCARD, Kind.DEALLOCATE) and ran.statement.name.lower() == "all":
                 yield ran
+
+    def version_of(self, ran: Ran) -> Version | None:
+        """The version of the driver that a statement runs through, where the project tells it."""
+        return self.program.version_of(ran.before.driver, ran.call.path)
 
     def is_used_again(self, ran: Ran) -> bool:
         """Whether the connection that a statement ran on serves other jobs after it."""

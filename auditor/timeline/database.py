@@ -13,7 +13,7 @@ from auditor.timeline import connection as change
 from auditor.timeline import orm
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
 from auditor.timeline.driver_blocks import DriverBlocks
-from auditor.timeline.events import Ended, JobEnded, Opened
+from auditor.timeline.events import Ended, Handover, JobEnded, Opened
 from auditor.timeline.held import HeldConnections
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.pools import FOR_COROUTINES, Pools
@@ -605,8 +605,27 @@ class Database:
         """The state once the connection is closed: one that is not there is closed, see `state_of`."""
         known = self.state_of(key, state)
         if known.life is not Life.GIVEN and known.pool is None:
-            return state.disconnect(key)
+            return self._left_to_pooler(key, known, state).disconnect(key)
         return state.connect(key, ConnectionState(known.driver, known.life, status=Status.CLOSED, pool=known.pool))
+
+    def _left_to_pooler(self, key: Key, connection: ConnectionState, state: State) -> State:
+        """A pooler keeps the server's connection when the client's is closed, and gives it to somebody else."""
+        if self.walker.program.pooler is None or connection.made is None:
+            return state
+        if not any(setting.kept.is_value for setting in connection.settings):
+            return state
+        event = Handover(
+            connection.made,
+            key,
+            "pooler",
+            connection,
+            connection,
+            self.walker.program.pooler.place,
+            None,
+            "",
+            connection.sure,
+        )
+        return self.walker.see(event, state)
 
     def _reset(self, receiver: Value, call: Invocation) -> Results:
         """psycopg2's reset(): ABORT, RESET ALL, SET SESSION AUTHORIZATION DEFAULT, outside any transaction."""

@@ -240,7 +240,9 @@ class Pools:
         busy = info.driver.pool_closes_busy and before.in_transaction
         if info.null or close or busy or before.status is Status.CLOSED:
             return [state.disconnect(key)]
-        if info.driver.pool_resets and info.callback(Callback.RESET) is None:
+        # Behind a pooler that hands on after each transaction, what resets a session may reach another one.
+        alone = self.walker.program.pooler is None
+        if info.driver.pool_resets and alone and info.callback(Callback.RESET) is None:
             state = state.connect(key, change.reset_all(state.connections[key], place, change.KEPT_BY_RESET_ALL))
         states: list[State] = []
         for after, raised in self.run(info, Callback.RESET, key, state, frame, span):

@@ -27,7 +27,9 @@ def of_leak(leak: Leak, *, ends_block: bool, still: str) -> Iterator[Related]:
     elif leak.kept_at is not None and leak.kept_at != leak.heir:
         commits = "the end of this block commits, and keeps it" if ends_block else "the commit keeps it"
         yield Related(leak.kept_at, commits)
-    if leak.heir is not None:
+    if leak.heir is not None and leak.kind == "pooler":
+        yield Related(leak.heir, f"the pooler gives the connection to somebody else after a transaction, still {still}")
+    elif leak.heir is not None:
         yield Related(leak.heir, f"{_HEIRS[leak.kind]}, still {still}")
 
 

@@ -130,7 +130,7 @@ WRONG = {
         (
             "tenant-audit.toml: colour is not a key; the keys are paths, exclude, include-tests, select, ignore, "
             "per-path-ignores, min-severity, min-confidence, fail-on, job-tables, tenant-settings, tenant-columns, "
-            "default-driver, drivers, rules, format"
+            "default-driver, pool-mode, drivers, rules, format"
         ),
     ),
     "our table in our own file": (
@@ -161,7 +161,7 @@ WRONG = {
     ),
     "a driver we don't know": (
         "[drivers.mysql]\nautocommit = true",
-        "tenant-audit.toml: drivers.mysql is not a driver; it must be one of psycopg, psycopg2",
+        "tenant-audit.toml: drivers.mysql is not a driver; it must be one of psycopg, psycopg2, asyncpg",
     ),
     "a key of a driver": (
         "[drivers.psycopg]\nautocomit = true",
