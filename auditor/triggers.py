@@ -37,16 +37,16 @@ CLAIM_TRIGGERS = (
     rb"lease_?(?:until|expires|token|owner|id)",
     rb"claimed_(?:by|at|until)",
 )
-#: What stands in every file that looks for jobs which wait, in text, whatever it locks.
+#: States in which a job waits to be taken.
+WAITING_STATES = ("pending", "queued", "ready", "waiting", "new", "scheduled", "available")
+#: Columns that are empty while something waits to be done.
+DONE_COLUMNS = ("processed_at", "published_at", "finished_at", "delivered_at", "dispatched_at", "sent_at")
+_STATES = "|".join(WAITING_STATES).encode()
+#: What stands in every file that looks for jobs which wait, in SQL or in an ORM's words, whatever it locks.
 WAITING_TRIGGERS = (
-    rb"status\s*=\s*'(?:pending|queued|ready|waiting|new|scheduled|available)'",
-    rb"state\s*=\s*'(?:pending|queued|ready|waiting|new|scheduled|available)'",
-    rb"processed_at\s+is\s+null",
-    rb"published_at\s+is\s+null",
-    rb"finished_at\s+is\s+null",
-    rb"delivered_at\s+is\s+null",
-    rb"dispatched_at\s+is\s+null",
-    rb"sent_at\s+is\s+null",
+    rb"stat(?:us|e)\s*={1,2}\s*[\w.\"']*(?:" + _STATES + rb")",
+    rb"stat(?:us|e)\.in_\(",
+    *(column.encode() + rb"(?:\s+is\s+null|\.is_\(|\s*==\s*none)" for column in DONE_COLUMNS),
 )
 #: What stands in every file that writes row security policies, or the functions that they call.
 POLICY_TRIGGERS = (

@@ -23,10 +23,11 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             else "the claim's row lock ends with its transaction, and the row is as it was: "
             "the job is free again before it is done"
         )
+        finding = RULE.at(job.found_at, what).see(job.freed_at, "this commit lets go of the lock")
+        if job.freed_by is not None:
+            finding = finding.see(job.freed_by, "and is called here, while jobs are at hand")
         yield (
-            RULE.at(job.found_at, what)
-            .see(job.freed_at, "this commit lets go of the lock")
-            .see(job.place, "and here a job is taken or ended that others may have by now")
+            finding.see(job.place, "and here a job is taken or ended that others may have by now")
             .sure(job.sure)
             .mended("mark what was claimed as taken in the transaction that locks it, or claim one job at a time")
         )

@@ -80,6 +80,8 @@ class Act(enum.Enum):
     RUN = enum.auto()  #: calls its first argument with the thing it is called on
     QUERY = enum.auto()  #: a statement about the model in its first argument, which runs when something is fetched
     GET = enum.auto()  #: fetches the object of a model by its key
+    MERGE = enum.auto()  #: an object that is added, or found by its id, and given back
+    BULK = enum.auto()  #: bulk_update_mappings(model, rows): writes rows back by their ids
     ADD = enum.auto()  #: the objects are inserted when the session is flushed
     DELETE = enum.auto()  #: the object is deleted when the session is flushed
     FLUSH = enum.auto()  #: writes back what was changed

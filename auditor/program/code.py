@@ -39,6 +39,10 @@ class FunctionInfo:
             isinstance(part, (nodes.Function, nodes.Lambda)) and part is not self.node for part in descend(self.node)
         )
 
+    def holds(self, line: int) -> bool:
+        """Whether a line of its file is the function's."""
+        return self.node.span[0] <= line <= self.node.span[2]
+
     @cached_property
     def is_small(self) -> bool:
         """A lambda, or one that only gives what it knows, or raises where that is not there yet."""
@@ -48,6 +52,16 @@ class FunctionInfo:
         given = body[-1].value if body and isinstance(body[-1], nodes.Return) else None
         plain = isinstance(given, (nodes.Name, nodes.Attribute)) or _only_asks(given)
         return plain and all(map(_only_guards, body[:-1]))
+
+    @cached_property
+    def sets_attributes(self) -> bool:
+        """Whether it assigns to attributes of anything."""
+        return any(
+            isinstance(target, nodes.Attribute)
+            for part in descend(self.node, into_functions=False)
+            if isinstance(part, (nodes.Assign, nodes.Augment))
+            for target in (part.targets if isinstance(part, nodes.Assign) else (part.target,))
+        )
 
     @cached_property
     def gives_value(self) -> bool:

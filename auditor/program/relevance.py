@@ -15,7 +15,14 @@ from auditor.program.code import FunctionInfo
 from auditor.program.reach import Reach
 from auditor.program.tree import descend, words_of
 from auditor.python import nodes
-from auditor.triggers import PARAMETER_TRIGGERS, POLICY_TRIGGERS, ROLE_TRIGGERS, SETTING_TRIGGERS
+from auditor.triggers import (
+    DONE_COLUMNS,
+    PARAMETER_TRIGGERS,
+    POLICY_TRIGGERS,
+    ROLE_TRIGGERS,
+    SETTING_TRIGGERS,
+    WAITING_STATES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -337,3 +344,19 @@ def _told(words: Words) -> Iterator[str]:
         yield f'"{text}"' if len(text) < 40 else text
     yield from (name.lower() for name in words.names)
     yield from (f"{name.lower()}=" for name in words.keywords)
+    if not words.names.isdisjoint(_ASKS):
+        yield from _asked_for(words)
+
+
+#: What stands in every function that asks an ORM for rows.
+_ASKS = frozenset({"select", "query", "filter", "filter_by", "where"})
+
+
+def _asked_for(words: Words) -> Iterator[str]:
+    """The conditions that an ORM's words may come to, as they would stand in SQL."""
+    if not {"status", "state"}.isdisjoint({*words.names, *words.keywords}):
+        texts = (node.pieces[0] for node in words.texts if len(node.pieces) == 1)
+        last = {str(part).lower().rpartition("_")[2] for part in (*texts, *words.names)}
+        yield from (f"status = '{state}'" for state in WAITING_STATES if state in last)
+    if not {"is_", "null"}.isdisjoint(words.names):
+        yield from (f"{column} is null" for column in DONE_COLUMNS if column in words.names)

@@ -209,8 +209,16 @@ class Calls:
         """Whether a function is followed: it may use a database, or hands on what does to whoever asks its object."""
         if info in self.walker.program.relevance or info.is_small:
             return True
+        if info.sets_attributes and any(self._is_mapped(one, call.state) for one in call.everything):
+            return True
         makes = info.node.name in ("__init__", "__post_init__")
         return makes and any(isinstance(one, Pool) or holds_connection(one) is not None for one in call.everything)
+
+    @staticmethod
+    def _is_mapped(value: Value, state: State) -> bool:
+        """Whether something is an object that a mapper has fetched, or an object that keeps one."""
+        held = state.heap.get(value.key, {}).values() if isinstance(value, Instance) else ()
+        return any(isinstance(one, Row) and bool(one.table) for one in (value, *held))
 
     def walked(self, info: FunctionInfo, inner: Frame, call: Invocation) -> Outcome:
         """Each way out of a function's body, with its arguments bound."""
@@ -401,8 +409,6 @@ class Calls:
         """A yield to code that is not seen: it may work on what it is given, and fail."""
         key = holds_connection(value)
         manager = frame.function is not None and frame.function.is_manager
-        if manager and key is None:
-            state = self._gone_on(state, frame.module.place(span), frame)
         keys = (key,) if key is not None else ()
         state = self.work(state, frame.module.place(span), "the code that uses this", keys, frame)
         if manager or key is not None:

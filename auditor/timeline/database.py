@@ -140,7 +140,10 @@ class Database:
                 self.sessions.options(receiver, call) if isinstance(receiver, Connection) else [(call.state, receiver)]
             ),
             Act.OPTIONS: self.sessions.options,
-            **{act: self._mapped(act) for act in (Act.QUERY, Act.GET, Act.ADD, Act.DELETE, Act.FLUSH)},
+            **{
+                act: self._mapped(act)
+                for act in (Act.QUERY, Act.GET, Act.ADD, Act.MERGE, Act.BULK, Act.DELETE, Act.FLUSH)
+            },
             Act.RUN: self._run,
             Act.DISCARD: lambda receiver, call: [(call.state.disconnect(_key_of(receiver)), NONE)],
         }
@@ -274,7 +277,8 @@ class Database:
         """
         if name not in _GUESSED or not isinstance(receiver, (Unknown, Bound, Made)):
             return None
-        if not any(isinstance(option, Text) for option in options_of(call.argument(0))):
+        statements = (Text, Built, Clause)
+        if not any(isinstance(option, statements) for option in options_of(call.argument(0))):
             return None
         driver = self.walker.program.likely_driver(call.frame.module)
         if driver is None or ((Thing.CONNECTION, name) not in driver.methods and not name.startswith("execute")):
@@ -430,11 +434,9 @@ class Database:
                 driver = drivers.by_name(self.state_of(key, call.state).driver)
                 text, values = fill(text, driver.template_formats if driver is not None else {})
                 given = Items("tuple", values)
-            elif isinstance(option, Built):
-                text = orm.statement(option)
-            elif isinstance(option, Clause):
-                text = option.text if option.whole else orm.clause("SELECT ", option.text).text
-                given = option.with_parameters(parameters)
+            elif isinstance(option, (Built, Clause)):
+                text = orm.sent(option)
+                given = option.with_parameters(parameters) if isinstance(option, Clause) else parameters
             states.extend(self.statements.execute(key, text, given, client, call))
         return states
 
@@ -507,7 +509,7 @@ class Database:
             return state
         if how == "commit":
             after, kept = change.commit(before, place)
-            job = state.job.with_kept(kept, place).with_undone(after.undone)
+            job = state.job.with_kept(kept, place, frame.calls).with_undone(after.undone)
         else:
             after = change.rollback(before, place)
             job = state.job.with_undone(after.undone)

@@ -97,7 +97,7 @@ class Effects:
             return ended, (), NOTHING_DONE
         after, told = self._settings(statement, state, bindings, locate)
         inside, more, done = self._called(statement, after, bindings, locate, ())
-        return inside, (*told, *more), self._steps(statement, bindings, locate).and_then(done).sure(state.sure)
+        return inside, (*told, *more), self.steps(statement, bindings, locate).and_then(done).sure(state.sure)
 
     def _transaction(self, statement: Statement, state: ConnectionState, place: Place) -> ConnectionState | None:
         """What statements that begin and end transactions do; None for all others."""
@@ -167,7 +167,8 @@ class Effects:
 
     # Queues
 
-    def _steps(self, statement: Statement, bindings: Bindings, locate: Locate) -> Done:
+    def steps(self, statement: Statement, bindings: Bindings, locate: Locate) -> Done:
+        """What a statement does for a queue."""
         done = NOTHING_DONE
         for step in self.walker.program.queue_steps(self._states.fill(statement, bindings)):
             step = step._replace(table=bindings.name(step.table))
@@ -195,7 +196,7 @@ class Effects:
                 state, changed = self._settings(inner, state, inner_bindings, where)
                 state, more, deeds = self._called(inner, state, inner_bindings, where, names)
                 told = (*told, *changed, *more)
-                done = done.and_then(self._steps(inner, inner_bindings, where)).and_then(deeds)
+                done = done.and_then(self.steps(inner, inner_bindings, where)).and_then(deeds)
             if function is not None:
                 state = _restored(function, before, state)
         return state, told, done

@@ -229,6 +229,8 @@ class Unguarded:
     batch: bool
     sure: Confidence
     symbol: str = ""
+    #: The call that led to that commit, where it stands in another function.
+    freed_by: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

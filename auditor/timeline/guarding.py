@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.findings import Confidence
 from auditor.sql.meaning import Kind, Statement
 from auditor.sql.queue import Step, StepKind
+from auditor.sql.queue_view import assigned, fence_of, names_one
+from auditor.sql.words import is_status
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Unguarded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from auditor.findings import Place
     from auditor.timeline.connection import ConnectionState
     from auditor.timeline.state import Job
@@ -57,7 +61,17 @@ def judge(job: Job, seen: Seen, pending: tuple[Mark, ...]) -> tuple[Job, Unguard
         elif step.kind in _TAKES and step.by_id:
             told = told or _freed(job, step, seen, pending) or _unlocked(job, step, seen)
             job = replace(job, looked=tuple(mark for mark in job.looked if mark.table != step.table))
+    for step in moves(seen.statement) if not seen.steps else ():
+        told = told or _freed(job, step, seen, pending)
     return job, told
+
+
+def moves(statement: Statement) -> Iterator[Step]:
+    """Changes of one job's state, to which one is only known at run time."""
+    for query in statement.queries:
+        table = query.target
+        if query.verb is Kind.UPDATE and table is not None and names_one(query) and assigned(query, is_status):
+            yield Step(StepKind.FINISH, table.name, query.span, by_id=True, fence=fence_of(query))
 
 
 def _looked(job: Job, step: Step, seen: Seen) -> Job:
@@ -98,4 +112,5 @@ def _freed(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Ungua
     if any(mark.deed is Deed.CLAIM and mark.table == step.table for mark in pending):
         return None
     sure = min(freed.claim.sure, seen.before.sure)
-    return Unguarded(seen.place, seen.call, step.table, freed.claim.place, freed.place, freed.batch, sure, seen.symbol)
+    place, found, at = seen.place, freed.claim.place, freed.place
+    return Unguarded(place, seen.call, step.table, found, at, freed.batch, sure, seen.symbol, freed.called)

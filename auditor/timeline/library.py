@@ -19,6 +19,7 @@ from auditor.timeline.values import (
     Asked,
     Bound,
     Class,
+    Clause,
     Connection,
     Cursor,
     External,
@@ -120,7 +121,7 @@ class Library:
             "builtins.zip": self._zip,
             "builtins.len": self._len,
             "psycopg.sql.SQL": self._sql,
-            **dict.fromkeys(_TEXTS, self._same),
+            **dict.fromkeys(_TEXTS, self._statement),
             "sqlalchemy.event.listen": self._listen,
             "psycopg2.sql.SQL": self._sql,
             "psycopg.sql.Composed": self._composed,
@@ -139,8 +140,10 @@ class Library:
         return self.walker.database.make(made[0], made[1], call) if made is not None else None
 
     @staticmethod
-    def _same(call: Invocation) -> Results:
-        return [(call.state, call.argument(0, "text"))]
+    def _statement(call: Invocation) -> Results:
+        options = options_of(call.argument(0, "text", "statement"))
+        made: list[Value] = [Clause(one, whole=True) if isinstance(one, Text) else one for one in options]
+        return [(call.state, either(made))]
 
     def _listen(self, call: Invocation) -> Results:
         target, event, listener = call.argument(0, "target"), call.argument(1, "identifier"), call.argument(2, "fn")
@@ -194,6 +197,9 @@ class Library:
         ran = self._runs(callee.name, call)
         if ran is not None:
             return ran
+        built = self.walker.mapper.of_table(callee.receiver, callee.name, call)
+        if built is not None:
+            return [(call.state, built)]
         found = files.method(callee.receiver, callee.name, call, self.walker.program)
         if found is not None:
             return [(call.state, found)]
@@ -221,12 +227,14 @@ class Library:
                 return self.application_state()
             if receiver.name == "flask_sqlalchemy.SQLAlchemy":
                 return self._of_application(receiver, name)
-        part = files.attribute(receiver, name)
+        part = files.attribute(receiver, name) or self.walker.mapper.attribute(receiver, name)
         return part if part is not None else Bound(receiver, name)
 
     def _of_application(self, receiver: Made, name: str) -> Value:
         """`db.session`, `db.engine`, and what such an object gives of SQLAlchemy itself."""
         driver = drivers.by_name("sqlalchemy")
+        if name == "Model":
+            return Made("flask_sqlalchemy.Model", key=receiver.key)
         if name in ("session", "engine") and driver is not None:
             return self.walker.database.sessions.of_application(driver, receiver.key, name)
         return External(f"sqlalchemy.orm.{name}" if name in ("relationship", "Session") else f"sqlalchemy.{name}")

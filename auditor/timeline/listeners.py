@@ -32,6 +32,7 @@ from auditor.timeline.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from auditor.findings import Place
     from auditor.python import nodes
     from auditor.timeline.database import Database
     from auditor.timeline.pools import PoolInfo
@@ -85,6 +86,10 @@ class Listeners:
     def listens(self, callback: Value) -> bool:
         """Whether a callback is one that the program has asked to be told through."""
         return any(told == callback for _, _, told in self._known)
+
+    def made(self, place: Place) -> bool:
+        """Whether what stands at a place is done by one who listens, for whatever connection comes by."""
+        return any(told.info.module.path == place.path and told.info.holds(place.line) for _, _, told in self._known)
 
     def of_begin(self, key: Key, state: State) -> list[tuple[str, Function]]:
         """Who is told that a transaction begins on a session or a connection."""

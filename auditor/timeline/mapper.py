@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from auditor import drivers
 from auditor.drivers.model import Act
 from auditor.python import nodes
-from auditor.timeline import orm
+from auditor.timeline import orm, strings
+from auditor.timeline.bindings import Bindings
 from auditor.timeline.orm import clause, expression
 from auditor.timeline.state import State, merge
 from auditor.timeline.values import (
@@ -21,6 +23,7 @@ from auditor.timeline.values import (
     Clause,
     Connection,
     Field,
+    Function,
     Instance,
     Items,
     Key,
@@ -35,7 +38,9 @@ from auditor.timeline.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from auditor.findings import Place
     from auditor.program.code import ClassInfo
+    from auditor.timeline.connection import Mark
     from auditor.timeline.evaluate import Results
     from auditor.timeline.invocation import Invocation
     from auditor.timeline.state import Frame
@@ -65,6 +70,9 @@ _KEEPS = frozenset(
         *("add_columns", "union", "union_all", "exists", "as_scalar", "from_statement", "on_conflict_do_update"),
     }
 )
+#: Under these names a table, or what is mapped to it, has its columns.
+_COLUMNS = frozenset({"c", "columns", "__table__"})
+_TABLE_COLUMNS = "sqlalchemy.columns of a table"
 _ONE = frozenset({"first", "one", "one_or_none", "scalar", "get", "scalar_one", "scalar_one_or_none"})
 _MANY = frozenset({"all", "__iter__", "fetchall"})
 
@@ -75,7 +83,6 @@ class Mapper:
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
         self._tables: dict[ClassInfo, str] = {}
-        self._waiting = walker.keys.of("changes waiting to be written back")
 
     # Models
 
@@ -98,12 +105,42 @@ class Mapper:
                 return self._tables[info]
             named = self.walker.objects.class_member(Class(info), "__tablename__") if self._maps(info) else None
             known = named.value if isinstance(named, Text) and not named.holes else ""
+            if not known and (isinstance(named, Function) or self.application_of(info) is not None):
+                # A mixin or an extension makes it of the class's name.
+                known = _snake(info.node.name)
             if not known and "SQLModel" in {
                 name.rpartition(".")[2] for name in self.walker.objects.library_names(info)
             }:
                 known = info.node.name.lower() if any(name == "table" for name, _ in info.node.keywords) else ""
             self._tables[info] = known
         return known
+
+    def application_of(self, info: ClassInfo) -> Key | None:
+        """The extension that an application's model is derived from: `db` of `class Job(db.Model)`."""
+        for cls in self.walker.objects.lineage(info):
+            for base in self.walker.objects.bases(cls):
+                if isinstance(base, Made) and base.name == "flask_sqlalchemy.Model":
+                    return base.key
+        return None
+
+    def _query_of(self, model: Class) -> Value | None:
+        """`Job.query` of an application's model."""
+        key, driver = self.application_of(model.info), drivers.by_name("sqlalchemy")
+        if key is None or driver is None:
+            return None
+        session = self.walker.database.sessions.of_application(driver, key, "session")
+        assert isinstance(session, Connection)
+        return Built("select", self._table(model.info), entities=True, session=session.key)
+
+    def method_of(self, row: Value, name: str) -> Function | None:
+        """A method of the model that an object which was fetched is of; None of anything else."""
+        if not isinstance(row, Row) or not row.table or row.many:
+            return None
+        for info, known in self._tables.items():
+            member = self.walker.objects.class_member(Class(info), name) if known == row.table else None
+            if isinstance(member, Function):
+                return member
+        return None
 
     def column_of(self, table: str, attribute: str) -> str:
         """The column of a table that an attribute of its model stands for."""
@@ -130,12 +167,31 @@ class Mapper:
         """An attribute of a model or of an object of one that stands for a column; None for any other."""
         if isinstance(receiver, Row) and receiver.table and not receiver.many:
             return Field(receiver, self.column_of(receiver.table, name))
+        if isinstance(receiver, Made):
+            return self._of_table(receiver, name)
         if not isinstance(receiver, (Class, Instance)):
             return None
+        if isinstance(receiver, Class) and name in _COLUMNS and self._table(receiver.info):
+            return receiver
+        if isinstance(receiver, Class) and name == "query":
+            return self._query_of(receiver)
         column = self.column(receiver.info, name)
         if column is None or isinstance(receiver, Class):
             return column
         return Field(Row(receiver.key, table=column.table, claimed=receiver.row), column.text.value)
+
+    def _of_table(self, receiver: Made, name: str) -> Value | None:
+        """`table.c`, and a column of it."""
+        if receiver.name == _TABLE_COLUMNS:
+            table = self.table_of(receiver.arguments[0])
+            return Clause(Text(name), table=table)
+        return Made(_TABLE_COLUMNS, (receiver,)) if name in _COLUMNS and self.table_of(receiver) else None
+
+    def of_table(self, receiver: Value, name: str, call: Invocation) -> Value | None:
+        """`table.update()`, `table.select()` and their like; None of anything else."""
+        if name not in _STATEMENTS or not self.table_of(receiver):
+            return None
+        return self._statement(name, call.passing(receiver))
 
     @staticmethod
     def _named(member: nodes.Assign, name: str) -> str:
@@ -203,6 +259,9 @@ class Mapper:
 
     def method(self, receiver: Built | Clause, name: str, call: Invocation) -> Results:
         """A method of a statement or an expression."""
+        if isinstance(receiver, Clause) and receiver.whole:
+            again = strings.statement_of(receiver.text, name, (*receiver.parameters, *call.named))
+            return [(call.state, receiver if isinstance(again, Text) else again or UNKNOWN)]
         if isinstance(receiver, Clause):
             made = orm.method(receiver, name, call.positional)
             return [(call.state, made if made is not None else UNKNOWN)]
@@ -282,11 +341,29 @@ class Mapper:
             return self.got(connection, call)
         if act is Act.FLUSH:
             return [(after, NONE) for after in self.flush(connection.key, call)]
+        if act is Act.BULK:
+            return self._bulk(connection, call)
+        if act is Act.MERGE:
+            merged = call.argument(0, "instance")
+            return [(self.added(merged, call.state, call), merged)]
         given = call.argument(0)
         state = call.state
         for value in given.items if isinstance(given, Items) else (given,):
             state = self.added(value, state, call, "delete" if act is Act.DELETE else "insert")
         return [(state, NONE)]
+
+    def _bulk(self, connection: Connection, call: Invocation) -> Results:
+        """`session.bulk_update_mappings(Model, rows)`: the rows that are known of are like each other."""
+        rows = self.walker.elements(call.argument(1, "mappings"))
+        row = next((row for row in rows if isinstance(row, Mapping)), Mapping((), open=True))
+        pairs = [(name.value, value) for name, value in row.pairs if isinstance(name, Text) and name.value != "id"]
+        which = row.get(Text("id")) or UNKNOWN
+        table = self.table_of(call.argument(0, "mapper"))
+        query = orm.setting(
+            Built("update", table or "…"), [(self.column_of(table, name), value) for name, value in pairs]
+        )
+        chosen = orm.filtered(query, (clause("id = ", expression(which)),))
+        return self.walker.database.call(connection, "execute", call.passing(chosen))
 
     # Objects that are written back
 
@@ -302,16 +379,12 @@ class Mapper:
 
     def _is_stored(self, instance: Instance, state: State) -> bool:
         """Whether an object is known to a session: it was handed in, or is waiting to be inserted."""
-        known = state.get(self._waiting, "changes")
-        waiting = known.items if isinstance(known, Items) else ()
-        added = any(isinstance(item, Change) and item.which == instance for item in waiting)
+        added = any(change.which == instance for change in state.waiting)
         return added or self.walker.types.is_typed(instance)
 
     def _wait(self, change: Change, state: State) -> State:
         self.walker.database.used += 1
-        known = state.get(self._waiting, "changes")
-        waiting = tuple(item for item in known.items if isinstance(item, Change)) if isinstance(known, Items) else ()
-        return state.bind(self._waiting, "changes", Items("list", orm.with_change(waiting, change)))
+        return state.await_(orm.with_change(state.waiting, change))
 
     def added(self, value: Value, state: State, call: Invocation, kind: str = "insert") -> State:
         """`session.add(object)` and `session.delete(object)`."""
@@ -330,28 +403,21 @@ class Mapper:
 
     def flush(self, key: Key, call: Invocation) -> list[State]:
         """What waits is written back through the session."""
-        known = call.state.get(self._waiting, "changes")
-        waiting = known.items if isinstance(known, Items) else ()
         # What is only written when it is told to goes on waiting.
-        later = tuple(one for one in waiting if isinstance(one, Change) and self.walker.records.owns(one.table))
-        if len(waiting) == len(later):
+        later = tuple(one for one in call.state.waiting if self.walker.records.owns(one.table))
+        now = tuple(one for one in call.state.waiting if one not in later)
+        if not now:
             return [call.state]
         self.walker.database.used += 1
-        states = [call.state.bind(self._waiting, "changes", Items("list", later))]
-        for change in waiting:
-            if change in later:
-                continue
-            if isinstance(change, Change):
-                states = merge([after for state in states for after in self._write(key, change, call.at(state))])
+        states = [call.state.await_(later)]
+        for change in now:
+            states = merge([after for state in states for after in self._write(key, change, call.at(state))])
         return states
 
     def taken(self, receiver: Value, state: State) -> tuple[tuple[Change, ...], State]:
         """What waits to be written back of one object, and the state in which it waits no more."""
-        known = state.get(self._waiting, "changes")
-        waiting = tuple(one for one in known.items if isinstance(one, Change)) if isinstance(known, Items) else ()
-        mine = tuple(one for one in waiting if one.which == receiver)
-        others = tuple(one for one in waiting if one not in mine)
-        return mine, state.bind(self._waiting, "changes", Items("list", others)) if mine else state
+        mine = tuple(one for one in state.waiting if one.which == receiver)
+        return mine, state.await_(tuple(one for one in state.waiting if one not in mine))
 
     def _write(self, key: Key, change: Change, call: Invocation) -> list[State]:
         if change.span is not None and change.path == call.frame.module.path:
@@ -367,9 +433,27 @@ class Mapper:
         return self.flush(key, call) if how == "commit" else [self.forgotten(call.state)]
 
     def forgotten(self, state: State) -> State:
-        """A rollback: what was waiting is not written back any more."""
-        known = state.get(self._waiting, "changes")
-        return state.bind(self._waiting, "changes", Items("list", ())) if isinstance(known, Items) else state
+        """A rollback: what was waiting is not written back any more, and is undone as if it had been."""
+        job = state.job
+        for change in state.waiting if job.claims else ():
+            module = self.walker.program.module_at(change.path)
+            if module is not None and change.span is not None:
+                job = job.with_undone(self._marks(change, module.place(change.span)))
+        return state.with_job(job).await_(())
+
+    def _marks(self, change: Change, place: Place) -> tuple[Mark, ...]:
+        """The deeds of the statement that would write a change back."""
+        text = orm.statement(orm.written_back(change))
+        done = (
+            self.walker.database.statements.effects.steps(statement, Bindings(text, NONE), lambda _: place)
+            for statement in self.walker.program.read_sql(text.value)
+        )
+        return tuple(mark for one in done for mark in one.marks)
+
+
+def _snake(name: str) -> str:
+    """`EmailQueue` as email_queue."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 
 def _assignments(call: Invocation) -> list[tuple[str, Value]]:

@@ -86,11 +86,18 @@ class Objects:
             return [(state, self.walker.library.attribute(receiver, name, state))]
         if name == "transaction_status" and isinstance(receiver, Bound) and isinstance(receiver.receiver, Connection):
             return [(state, self.walker.database.transaction_status(receiver.receiver.key, state))]
+        method = self.walker.mapper.method_of(receiver, name)
+        if method is not None:
+            return self._method(receiver, method, state, frame, flow, span)
+        return [(state, self._not_followed(receiver, name))]
+
+    def _not_followed(self, receiver: Value, name: str) -> Value:
+        """An attribute of something that is no object of the project's, of a library or of a driver."""
         if isinstance(receiver, Text) and name in ("value", "name"):
-            return [(state, receiver)]  # a member of an enumeration stands for its value
+            return receiver  # a member of an enumeration stands for its value
         if name == "state" and isinstance(receiver, Bound) and receiver.name == "app":
-            return [(state, self.walker.library.application_state())]
-        return [(state, self.walker.mapper.attribute(receiver, name) or Bound(receiver, name))]
+            return self.walker.library.application_state()
+        return self.walker.mapper.attribute(receiver, name) or Bound(receiver, name)
 
     def _member(self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span) -> Results:
         if isinstance(receiver, Instance):
@@ -125,7 +132,8 @@ class Objects:
         of_record = self.walker.records.attribute(receiver, name) if isinstance(receiver, Class) else None
         if of_record is not None:
             return of_record
-        return Bound(receiver, name) if isinstance(receiver, (Instance, Super)) else UNKNOWN
+        bears = isinstance(receiver, (Instance, Super)) or bool(self.walker.mapper.table_of(receiver))
+        return Bound(receiver, name) if bears else UNKNOWN
 
     def _own(
         self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span
@@ -205,6 +213,8 @@ class Objects:
                 return self.walker.names.member(value.module, expression.name) or UNKNOWN
             if isinstance(value, Class):
                 return self.class_member(value, expression.name) or UNKNOWN
+            if isinstance(value, Made):
+                return self.walker.library.attribute(value, expression.name, State())
         return UNKNOWN
 
     def library_names(self, info: ClassInfo) -> frozenset[str]:

@@ -145,6 +145,15 @@ def statement(query: Built) -> Text:
     return join_texts(pieces)
 
 
+def sent(value: Value) -> Value:
+    """What is sent for a statement that calls have put together; anything else is itself."""
+    if isinstance(value, Built):
+        return statement(value)
+    if isinstance(value, Clause):
+        return value.text if value.whole else clause("SELECT ", value.text).text
+    return value
+
+
 def filtered(query: Built, conditions: Iterable[Value]) -> Built:
     """With more conditions; one that is not known is some condition."""
     return replace(query, where=(*query.where, *(expression(value) for value in conditions)))

@@ -259,7 +259,9 @@ class Pools:
         for setting in connection.settings:
             held = setting.current if setting.current.is_value else setting.ended
             tenant = self.walker.program.catalogue.is_tenant(setting.name)
-            if held is not None and held.origin is not None and not held.inherited and tenant is not None:
+            if held is None or held.origin is None or held.inherited or tenant is None:
+                continue
+            if not self.walker.database.sessions.listeners.made(held.origin):
                 return state.with_job(replace(state.job, stranded=(held.origin, place)))
         return state
 
@@ -284,9 +286,7 @@ class Pools:
         if origin is None or UNNAMED in setting.kept.value:
             return False
         return any(
-            isinstance(one, Function)
-            and one.info.module.path == origin.path
-            and one.info.node.span[0] <= origin.line <= one.info.node.span[2]
+            isinstance(one, Function) and one.info.module.path == origin.path and one.info.holds(origin.line)
             for one in self._told(info, Callback.CONFIGURE)
         )
 

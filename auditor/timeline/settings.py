@@ -126,7 +126,9 @@ class Setting:
         if top is None:
             return self
         below = self.layers[-2] if len(self.layers) > 1 and self.layers[-2].level == level - 1 else None
-        local = replace(top.local, handed_up=True) if top.local else None
+        outer = [layer.local.origin for layer in self.layers[:-1] if layer.local is not None]
+        # What sets it at every begin has set the same in the transaction around.
+        local = replace(top.local, handed_up=top.local.origin not in outer) if top.local else None
         session = top.session or (below.session if below else None)
         if below and not top.session and not top.local:
             local = below.local

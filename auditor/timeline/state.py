@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.timeline.connection import Deed, Life, Mark, Status, unknown
-from auditor.timeline.values import UNKNOWN, Key, Raised, Value, either
+from auditor.timeline.values import UNKNOWN, Change, Key, Raised, Value, either
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,16 +61,18 @@ class Freed(NamedTuple):
     place: Place
     batch: bool
     turned: bool = False
+    #: The call that led to the commit, where that is made elsewhere.
+    called: Place | None = None
 
 
-def _freed(marks: tuple[Mark, ...], place: Place) -> Freed | None:
+def _freed(marks: tuple[Mark, ...], place: Place, called: Place | None) -> Freed | None:
     """The claim whose row locks a commit of these deeds lets go, if that makes rows of it free again."""
     for claim in marks:
         if claim.deed is not Deed.CLAIM or claim.how != "row lock" or not claim.table:
             continue
         changes = [mark for mark in marks if mark is not claim and mark.table == claim.table]
         if not changes or (claim.many and all(mark.one for mark in changes)):
-            return Freed(claim, place, bool(changes))
+            return Freed(claim, place, bool(changes), called=called)
     return None
 
 
@@ -104,11 +106,11 @@ class Job:
         """The same job after a failure that was caught: what comes now handles it, and is not the work."""
         return replace(self, stranded=None) if self.stranded is not None else self
 
-    def with_kept(self, marks: tuple[Mark, ...], place: Place | None = None) -> Job:
-        """The same job with deeds that now last; `place` is the commit of the transaction they were done in."""
+    def with_kept(self, marks: tuple[Mark, ...], place: Place | None = None, calls: tuple[Place, ...] = ()) -> Job:
+        """The same job with deeds that now last; `place` is the commit of their transaction, `calls` led to it."""
         if not marks or not self.claims:
             return self
-        freed = _freed(marks, place) if place is not None else None
+        freed = _freed(marks, place, calls[-1] if calls else None) if place is not None else None
         return replace(self, kept=_union(self.kept, marks), freed=freed or self.freed)
 
     def with_undone(self, marks: tuple[Mark, ...]) -> Job:
@@ -138,6 +140,8 @@ class State:
     connections: dict[Key, ConnectionState] = field(default_factory=dict)
     job: Job = NO_JOB
     trace: Trace | None = field(default=None, compare=False)
+    #: Objects that were changed, and are not written back yet.
+    waiting: tuple[Change, ...] = ()
 
     def get(self, owner: Key, name: str) -> Value | None:
         """A variable or attribute, if it was set on this path."""
@@ -153,8 +157,8 @@ class State:
         held = self.frames if owner < 0 else self.heap
         changed = {**held, owner: {**held[owner], **values} if owner in held else values}
         if owner < 0:
-            return State(changed, self.heap, self.connections, self.job, self.trace)
-        return State(self.frames, changed, self.connections, self.job, self.trace)
+            return State(changed, self.heap, self.connections, self.job, self.trace, self.waiting)
+        return State(self.frames, changed, self.connections, self.job, self.trace, self.waiting)
 
     def unbind(self, owner: Key) -> State:
         """The state without the variables of an activation that has ended."""
@@ -163,27 +167,35 @@ class State:
             return self
         left = {key: variables for key, variables in held.items() if key != owner}
         if owner < 0:
-            return State(left, self.heap, self.connections, self.job, self.trace)
-        return State(self.frames, left, self.connections, self.job, self.trace)
+            return State(left, self.heap, self.connections, self.job, self.trace, self.waiting)
+        return State(self.frames, left, self.connections, self.job, self.trace, self.waiting)
 
     def connect(self, key: Key, connection: ConnectionState) -> State:
-        return State(self.frames, self.heap, {**self.connections, key: connection}, self.job, self.trace)
+        return State(self.frames, self.heap, {**self.connections, key: connection}, self.job, self.trace, self.waiting)
 
     def disconnect(self, key: Key) -> State:
         if key not in self.connections:
             return self
         connections = {known: value for known, value in self.connections.items() if known != key}
-        return State(self.frames, self.heap, connections, self.job, self.trace)
+        return State(self.frames, self.heap, connections, self.job, self.trace, self.waiting)
+
+    def await_(self, waiting: tuple[Change, ...]) -> State:
+        """The state with these objects to be written back."""
+        if waiting == self.waiting:
+            return self
+        return State(self.frames, self.heap, self.connections, self.job, self.trace, waiting)
 
     def with_job(self, job: Job) -> State:
-        return self if job == self.job else State(self.frames, self.heap, self.connections, job, self.trace)
+        if job == self.job:
+            return self
+        return State(self.frames, self.heap, self.connections, job, self.trace, self.waiting)
 
     def saw(self, event: Event) -> State:
         length = self.trace.length + 1 if self.trace else 1
         return self.traced_as(Trace(event, self.trace, length))
 
     def traced_as(self, trace: Trace | None) -> State:
-        return State(self.frames, self.heap, self.connections, self.job, trace)
+        return State(self.frames, self.heap, self.connections, self.job, trace, self.waiting)
 
 
 @dataclass(slots=True)
@@ -250,7 +262,8 @@ def _merge_near(states: list[State]) -> list[State]:
     joined: list[State] = []
     for state in states:
         for index, known in enumerate(joined):
-            connections = _joined_connections(known, state) if known.job == state.job else None
+            alike = known.job == state.job and known.waiting == state.waiting
+            connections = _joined_connections(known, state) if alike else None
             if connections is not None:
                 joined[index] = replace(_join(known, state), connections=connections)
                 break
@@ -319,7 +332,7 @@ def merge_raises(raises: list[tuple[State, Raised]]) -> list[tuple[State, Raised
 
 
 def _alike(one: State, other: State) -> bool:
-    return one.connections == other.connections and one.job == other.job
+    return one.connections == other.connections and one.job == other.job and one.waiting == other.waiting
 
 
 def _join(one: State, other: State) -> State:
@@ -327,7 +340,7 @@ def _join(one: State, other: State) -> State:
     frames, heap = _join_all(one.frames, other.frames), _join_all(one.heap, other.heap)
     if frames is one.frames and heap is one.heap:
         return one
-    return State(frames, heap, one.connections, one.job, one.trace)
+    return State(frames, heap, one.connections, one.job, one.trace, one.waiting)
 
 
 def _join_all(one: dict[Key, Variables], other: dict[Key, Variables]) -> dict[Key, Variables]:
@@ -366,4 +379,4 @@ def _give_up(states: list[State]) -> list[State]:
     joined = first
     for state in states[1:]:
         joined = _join(joined, state)
-    return [State(joined.frames, joined.heap, connections, first.job, first.trace)]
+    return [State(joined.frames, joined.heap, connections, first.job, first.trace, first.waiting)]

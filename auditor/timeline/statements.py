@@ -17,7 +17,7 @@ from auditor.timeline.bindings import Bindings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.effects import NOTHING_DONE, Done, Effects
 from auditor.timeline.events import Ended, GivenToRole, Inherited, Outlived, Ran, SettingSet, Stranded
-from auditor.timeline.guarding import Seen, guards, judge
+from auditor.timeline.guarding import Seen, guards, judge, moves
 from auditor.timeline.settings import LostCleanup
 from auditor.timeline.state import State, merge
 from auditor.timeline.tenantless import tenantless
@@ -119,7 +119,9 @@ class Statements:
             self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
         if begins and driver is not None and not driver.watches_status and after.status is Status.IDLE:
             after = replace(after, misled=True)
-        after = self._marked(run, statement, before, after, done.marks, work, place)
+        after = self._marked(run, statement, before, after, done.marks, place)
+        if work and after.in_transaction and after.pending:
+            after = after.marked(Mark(Deed.WORK, place))
         state = self._told(run, state, before, statement, place, settings)
         state = self._guarded(run, statement, before, done.steps, place, state)
         state = self._job_of(state, before, after, done.marks, work)
@@ -149,7 +151,11 @@ class Statements:
         self, run: _Run, state: State, before: ConnectionState, after: ConnectionState, how: str, place: Place
     ) -> State:
         committed = how == "commit" and before.status is not Status.ABORTED
-        job = state.job.with_kept(before.pending, place) if committed else state.job.with_undone(before.pending)
+        job = (
+            state.job.with_kept(before.pending, place, run.call.frame.calls)
+            if committed
+            else state.job.with_undone(before.pending)
+        )
         event = Ended(place, run.key, how, how.upper(), before, after, run.call.frame.symbol)
         return self.walker.see(event, state.with_job(job))
 
@@ -175,7 +181,6 @@ class Statements:
         before: ConnectionState,
         after: ConnectionState,
         marks: tuple[Mark, ...],
-        work: bool,
         place: Place,
     ) -> ConnectionState:
         """The connection with what the statement did for the queue, pending while its transaction is."""
@@ -194,8 +199,6 @@ class Statements:
             return after
         for mark in (*marks, *_others(statement, after, marks, tables, place)):
             after = after.marked(mark)
-        if work and after.pending:
-            after = after.marked(Mark(Deed.WORK, place))
         if touches or statement.kind in _WRITES:
             after = change.hold(after, self._writes(statement), place, run.call.frame.calls)
         return after
@@ -234,7 +237,7 @@ class Statements:
         state: State,
     ) -> State:
         """What is told where a job is taken, or done, that nothing kept from other workers."""
-        if not steps and not guards(statement):
+        if not steps and not guards(statement) and (state.job.freed is None or not any(moves(statement))):
             return state
         pending = tuple(mark for connection in state.connections.values() for mark in connection.pending)
         seen = Seen(statement, steps, place, run.call.place, run.call.frame.symbol, before)
@@ -364,7 +367,8 @@ def _others(
         return
     claimed = {mark.table for mark in after.pending if mark.deed is Deed.CLAIM}
     if statement.kind in _WRITES:
-        yield from (Mark(Deed.CHANGE, place, table) for table in tables if table in claimed)
+        one = any(names_one(query, "=") for query in statement.queries)
+        yield from (Mark(Deed.CHANGE, place, table, one=one) for table in tables if table in claimed)
     elif any(query.lock is not None and names_one(query) for query in statement.queries):
         yield from (Mark(Deed.HOLD, place, table) for table in tables if table in claimed or is_queue(table))
 

@@ -12,6 +12,7 @@ from auditor.drivers import alembic
 from auditor.drivers.alembic import Operation
 from auditor.program.history import History
 from auditor.program.revisions import in_order, is_revision
+from auditor.timeline import orm
 from auditor.timeline.connection import ConnectionState, Life, Status
 from auditor.timeline.state import TooMuchError
 from auditor.timeline.values import NONE, Connection, External, Made, Text, options_of
@@ -126,7 +127,7 @@ class Upgrades:
         if query is None:
             return [(call.state, NONE)]
         states = [call.state]
-        for option in options_of(query):
+        for option in map(orm.sent, options_of(query)):
             if not isinstance(option, Text):
                 self._unseen = True
                 continue

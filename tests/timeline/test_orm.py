@@ -35,6 +35,9 @@ class Invoice(Base):
     id = Column(Integer)
 
 
+tasks = Table("tasks", MetaData(), Column("id", Integer), Column("status", String))
+
+
 """
 
 STATEMENTS = {
@@ -66,6 +69,16 @@ STATEMENTS = {
     ),
     "insert(Job).values(status='queued')": "INSERT INTO jobs (state) VALUES ('queued')",
     "delete(Job).where(Job.id == 1)": "DELETE FROM jobs WHERE id = 1",
+    "select(Job).where(text('attempts < 5')).order_by(text('id'))": (
+        "SELECT * FROM jobs WHERE attempts < 5 ORDER BY id"
+    ),
+    "update(Job).values(status='queued', tenant=func.now() + text(\"interval '5 min'\"))": (
+        "UPDATE jobs SET state = 'queued', tenant = now() + interval '5 min'"
+    ),
+    "select(tasks.c.id).where(tasks.c.status == 'queued')": "SELECT id FROM tasks WHERE status = 'queued'",
+    "tasks.update().where(tasks.c.id == 1).values(status='done')": "UPDATE tasks SET status = 'done' WHERE id = 1",
+    "Job.__table__.delete().where(Job.__table__.c.id == 1)": "DELETE FROM jobs WHERE id = 1",
+    "text('SELECT set_config(:n, :v, true)').bindparams(n='a.b', v='1')": "SELECT set_config(:n, :v, true)",
 }
 
 
@@ -125,6 +138,21 @@ CHANGES = {
         """,
         ["UPDATE jobs SET state = 'done' WHERE id = 1", "DELETE FROM jobs WHERE id = 1"],
     ),
+    "what one path has changed is written where the paths meet": (
+        """
+        jobs = session.scalars(select(Job)).all()
+        for job in jobs:
+            job.status = "done"
+        session.commit()
+        """,
+        ["SELECT * FROM jobs", "UPDATE jobs SET state = 'done' WHERE id = …"],
+    ),
+    "rows that are written back in bulk": (
+        """
+        session.bulk_update_mappings(Job, [{"id": 1, "status": "done", "attempts": Job.attempts + 1}])
+        """,
+        ["UPDATE jobs SET state = 'done', attempts = attempts + 1 WHERE id = 1"],
+    ),
     "what is added is inserted": (
         """
         session.add(Job())
@@ -155,7 +183,7 @@ def test_a_count_in_the_transaction_of_the_work_is_found(tmp_path: Path) -> None
                 work(session, job)
                 job.status = "done"
     """
-    assert codes(tmp_path, HEAD + textwrap.dedent(source)) == ["TA305 at worker.py:26", "TA301 at worker.py:29"]
+    assert codes(tmp_path, HEAD + textwrap.dedent(source)) == ["TA305 at worker.py:29", "TA301 at worker.py:32"]
 
 
 def test_a_count_that_is_committed_first_is_right(tmp_path: Path) -> None:
@@ -174,3 +202,108 @@ def test_a_count_that_is_committed_first_is_right(tmp_path: Path) -> None:
                 session.commit()
     """
     assert not [code for code in codes(tmp_path, HEAD + textwrap.dedent(source)) if code.startswith("TA301")]
+
+
+WORKER = """\
+from datetime import datetime
+from broker import handle
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy import Column, DateTime, Integer, String, create_engine, select
+from sqlalchemy.orm import Session, declarative_base
+engine = create_engine("postgresql+psycopg://x")
+Base = declarative_base()
+db = SQLAlchemy()
+
+
+class Job(Base):
+    __tablename__ = "jobs"
+    id = Column(Integer, primary_key=True)
+    status = Column(String)
+    attempts = Column(Integer)
+
+    def start(self):
+        self.status = "running"
+
+    def finish(self):
+        self.status = "done"
+
+
+class Email(db.Model):
+    id = db.Column(db.Integer, primary_key=True)
+    sent_at = db.Column(db.DateTime)
+
+
+class Holder:
+    def __init__(self, job):
+        self.job = job
+
+    def move(self, state):
+        self.job.status = state
+
+
+PENDING = select(Job).where(Job.status == "queued", Job.attempts < 5)
+
+
+"""
+
+WORKERS = {
+    "jobs that are read without a lock": (
+        """
+        def run():
+            with Session(engine) as session:
+                for job in session.scalars(PENDING.where(Job.status == "queued").limit(10)).all():
+                    handle(job)
+                    job.status = "done"
+                session.commit()
+        """,
+        ["TA409 at worker.py:42"],
+    ),
+    "the rows of an application's model": (
+        """
+        def run():
+            for email in Email.query.filter(Email.sent_at.is_(None)).limit(10).all():
+                handle(email)
+                email.sent_at = datetime.now()
+                db.session.commit()
+        """,
+        ["TA409 at worker.py:41"],
+    ),
+    "a batch that methods of the model change one by one": (
+        """
+        def run():
+            with Session(engine) as session:
+                for job in session.scalars(PENDING.limit(10).with_for_update(skip_locked=True)).all():
+                    job.finish()
+                    session.commit()
+        """,
+        ["TA411 at worker.py:42"],
+    ),
+    "a batch whose states are only known at run time, through an object that keeps the row": (
+        """
+        def run(states):
+            with Session(engine) as session:
+                for job in session.scalars(PENDING.limit(10).with_for_update(skip_locked=True)).all():
+                    Holder(job).move(states.pop())
+                    session.commit()
+        """,
+        ["TA411 at worker.py:42"],
+    ),
+    "a count that waits to be written when the work fails": (
+        """
+        def run():
+            with Session(engine) as session:
+                job = session.scalars(PENDING.limit(1).with_for_update(skip_locked=True)).first()
+                if job is not None:
+                    job.attempts += 1
+                    handle(job)
+                    job.status = "done"
+                    session.commit()
+        """,
+        ["TA301 at worker.py:44"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), WORKERS.values(), ids=WORKERS)
+def test_workers(tmp_path: Path, body: str, expected: list[str]) -> None:
+    assert codes(tmp_path, WORKER + textwrap.dedent(body).lstrip()) == expected
