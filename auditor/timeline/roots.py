@@ -20,6 +20,7 @@ from auditor.timeline.invocation import Invocation
 from auditor.timeline.rights import is_for_tenant
 from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
 from auditor.timeline.values import Class, External, Function, Key, Made, Value
+from auditor.timeline.walker import BUDGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -147,14 +148,25 @@ class Roots:
 
     def _models_of(self, tables: Collection[str]) -> frozenset[ClassInfo]:
         """The classes that stand for tables, those that they are derived from, and those that make their queries."""
-        managers, mapper = self.walker.models.managers, self.walker.mapper
         found: set[ClassInfo] = set()
         for info in self.program.classes():
-            of_django = managers.is_model(info)
-            if (managers.table(info) if of_django else mapper.table_of(Class(info))) in tables:
-                found.update(self.walker.objects.lineage(info))
-                found.update(managers.kinds_for(info) if of_django else ())
+            found.update(self._stands_for(info, tables))
         return frozenset(found)
+
+    def _stands_for(self, info: ClassInfo, tables: Collection[str]) -> list[ClassInfo]:
+        """The class with those around it, where it stands for one of the tables."""
+        try:
+            with self.walker.within(BUDGET):
+                return list(self._around_model(info, tables))
+        except (TooMuchError, RecursionError):
+            return []  # what it takes to load what it is derived from is too much
+
+    def _around_model(self, info: ClassInfo, tables: Collection[str]) -> Iterator[ClassInfo]:
+        managers, mapper = self.walker.models.managers, self.walker.mapper
+        of_django = managers.is_model(info)
+        if (managers.table(info) if of_django else mapper.table_of(Class(info))) in tables:
+            yield from self.walker.objects.lineage(info)
+            yield from managers.kinds_for(info) if of_django else ()
 
     def _claims_idly(self) -> bool:
         """Whether there is a claim with whose jobs nothing is seen to be done: that is left to who uses the program."""
