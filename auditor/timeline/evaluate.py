@@ -72,7 +72,8 @@ class Evaluator:
     def value(self, expression: nodes.Expression, state: State, frame: Frame, flow: Flow) -> Results:
         """Each way through `expression` from `state`; exceptions go to `flow`."""
         self.walker.step()
-        return merge_values(self._dispatch[type(expression)](expression, state, frame, flow))
+        ways = self._dispatch[type(expression)](expression, state, frame, flow)
+        return ways if len(ways) == 1 else merge_values(ways)
 
     def each(
         self, expressions: Iterable[nodes.Expression], state: State, frame: Frame, flow: Flow

@@ -24,6 +24,7 @@ from auditor.timeline.values import (
     Unknown,
     Value,
     either,
+    says_nothing,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Names:
             value = self._from_stars(key, name)
         if isinstance(value, Imported):
             value = self._resolve(value)
-        if value in (None, NONE, UNKNOWN):
+        if value is None or says_nothing(value):
             declared = self.declared_global(module, name)
             if declared is not None:
                 # Set when the program starts, by a function: until then it is what the top level says.
@@ -140,7 +141,7 @@ class Names:
                 continue
             if isinstance(value, Imported):
                 return self._resolve(value)
-            if scope == frame.scopes[-1] and value in (NONE, UNKNOWN):
+            if scope == frame.scopes[-1] and says_nothing(value):
                 declared = self.declared_global(frame.module, name)
                 return declared if value == UNKNOWN and declared is not None else value
             return value

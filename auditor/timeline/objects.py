@@ -31,6 +31,7 @@ from auditor.timeline.values import (
     Value,
     either,
     options_of,
+    says_nothing,
 )
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class Objects:
         value = state.get(receiver.key, name)
         if value is None:
             value = self.walker.names.base_attribute(receiver.key, name)
-        if value in (NONE, UNKNOWN):
+        if says_nothing(value):
             declared = self.declared(receiver.info, name)
             return value if declared is None or (value == NONE and declared == UNKNOWN) else declared
         return value

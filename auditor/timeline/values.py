@@ -408,6 +408,9 @@ NONE = Literal(None)
 TRUE = Literal(True)
 FALSE = Literal(False)
 
+#: What carries nothing else, and is of no row: most of what is met.
+_BARE = frozenset({Literal, Function, Class, Module, External})
+
 
 def either(values: list[Value]) -> Value:
     """One of `values`: themselves when they are all the same, unknown when they are too many."""
@@ -421,6 +424,13 @@ def either(values: list[Value]) -> Value:
     return Either(tuple(options)) if 0 < len(options) <= MOST_OPTIONS else UNKNOWN
 
 
+def says_nothing(value: Value | None) -> bool:
+    """Whether a value is None in the program that is read, or is not known at all."""
+    if type(value) is Literal:
+        return value.value is None
+    return type(value) is Unknown and value == UNKNOWN
+
+
 def options_of(value: Value) -> tuple[Value, ...]:
     """The alternatives of a value, itself when there is but one."""
     return value.options if isinstance(value, Either) else (value,)
@@ -428,6 +438,8 @@ def options_of(value: Value) -> tuple[Value, ...]:
 
 def from_row(value: Value) -> bool:
     """Whether a value was computed from what a claim returned."""
+    if type(value) in _BARE:
+        return False
     if isinstance(value, (Unknown, Made, Instance)):
         return value.row
     if isinstance(value, Row):
@@ -449,6 +461,8 @@ def from_row(value: Value) -> bool:
 
 def holds_connection(value: Value) -> Key | None:
     """The connection that a value is or carries, so that whoever receives the value can use it."""
+    if type(value) in _BARE or isinstance(value, (Text, Unknown, Instance)):
+        return None
     if isinstance(value, Connection):
         return value.key
     if isinstance(value, Cursor):
