@@ -136,7 +136,8 @@ class Mapper:
         """A method of the model that an object which was fetched is of; None of anything else."""
         if not isinstance(row, Row) or not row.table or row.many:
             return None
-        for info, known in self._tables.items():
+        # A look at a member may load another module, whose models are noted here, too.
+        for info, known in tuple(self._tables.items()):
             member = self.walker.objects.class_member(Class(info), name) if known == row.table else None
             if isinstance(member, Function):
                 return member
@@ -144,7 +145,7 @@ class Mapper:
 
     def column_of(self, table: str, attribute: str) -> str:
         """The column of a table that an attribute of its model stands for."""
-        for info, known in self._tables.items():
+        for info, known in tuple(self._tables.items()):
             if known == table:
                 column = self.column(info, attribute)
                 return column.text.value if column is not None else attribute
