@@ -23,6 +23,7 @@ from auditor.triggers import (
     POOL_TRIGGERS,
     ROLE_TRIGGERS,
     SETTING_TRIGGERS,
+    WAITING_CALL_TRIGGERS,
     WAITING_TRIGGERS,
 )
 
@@ -42,6 +43,7 @@ __all__ = [
     "POOL_TRIGGERS",
     "ROLE_TRIGGERS",
     "SETTING_TRIGGERS",
+    "WAITING_CALL_TRIGGERS",
     "WAITING_TRIGGERS",
     "Applicability",
     "Callback",

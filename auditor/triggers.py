@@ -48,6 +48,17 @@ WAITING_TRIGGERS = (
     rb"stat(?:us|e)\.in_\(",
     *(column.encode() + rb"(?:\s+is\s+null|\.is_\(|\s*==\s*none)" for column in DONE_COLUMNS),
 )
+_WAITING = rb"""(?:__in|__exact)?\s*={1,2}\s*[\[({]?\s*(?:['"]|\w[\w.]*\.)?(?:pending|queued|ready|waiting|new)\b"""
+#: What stands in every file that asks a mapper for them: `status="pending"`, `Job.status == Status.PENDING`.
+WAITING_CALL_TRIGGERS = (
+    rb"status" + _WAITING,
+    rb"state" + _WAITING,
+    rb"processed(?:_at__isnull\s*=\s*true|\s*=\s*false)",
+    rb"published(?:_at__isnull\s*=\s*true|\s*=\s*false)",
+    rb"dispatched(?:_at__isnull\s*=\s*true|\s*=\s*false)",
+    rb"delivered(?:_at__isnull\s*=\s*true|\s*=\s*false)",
+    rb"sent(?:_at__isnull\s*=\s*true|\s*=\s*false)",
+)
 #: What stands in every file that writes row security policies, or the functions that they call.
 POLICY_TRIGGERS = (
     rb"create\s+policy",

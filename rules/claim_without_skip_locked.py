@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.rule import CLAIM_TRIGGERS, WAITING_TRIGGERS, Finding, Rule, Severity, Timeline
+from auditor.rule import CLAIM_TRIGGERS, WAITING_CALL_TRIGGERS, WAITING_TRIGGERS, Finding, Rule, Severity, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,7 +13,7 @@ RULE = Rule(
     "TA409",
     "claim-without-skip-locked",
     Severity.ERROR,
-    triggers=(*CLAIM_TRIGGERS, *WAITING_TRIGGERS),
+    triggers=(*CLAIM_TRIGGERS, *WAITING_TRIGGERS, *WAITING_CALL_TRIGGERS),
     yields_to=("TA410", "TA411"),
 )
 MEND = "pick the job with FOR UPDATE SKIP LOCKED in the statement that marks it as taken"

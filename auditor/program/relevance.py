@@ -344,6 +344,7 @@ def _told(words: Words) -> Iterator[str]:
         yield f'"{text}"' if len(text) < 40 else text
     yield from (name.lower() for name in words.names)
     yield from (f"{name.lower()}=" for name in words.keywords)
+    yield from (pair.lower() for pair in words.equal)
     if not words.names.isdisjoint(_ASKS):
         yield from _asked_for(words)
 

@@ -54,6 +54,8 @@ class Words:
     called: set[str] = field(default_factory=set)  #: names that are called as they are
     imports: list[nodes.Import] = field(default_factory=list)
     compares: list[nodes.Compare] = field(default_factory=list)
+    #: What is held against a constant, or passed by keyword as one: `status=pending`.
+    equal: set[str] = field(default_factory=set)
     chosen: set[str] = field(default_factory=set)  #: names of what is taken out of a collection, or found by its name
     calls_item: bool = False  #: it calls what it takes out of a collection
 
@@ -64,6 +66,7 @@ class Words:
         self.texts += inner.texts
         self.called |= inner.called
         self.chosen |= inner.chosen
+        self.equal |= inner.equal
         self.imports += inner.imports
         self.compares += inner.compares
         self.calls_item |= inner.calls_item
@@ -134,6 +137,7 @@ def _note(node: object, words: Words) -> None:
         words.texts.append(node)
     elif isinstance(node, nodes.Call):
         words.keywords.update(name for name, _ in node.keywords if name is not None)
+        words.equal.update(f"{name}={said}" for name, value in node.keywords if name for said in _constants(value))
         if isinstance(node.function, nodes.Name):
             words.called.add(node.function.id)
         words.calls_item |= isinstance(node.function, nodes.Subscript)
@@ -144,6 +148,8 @@ def _note(node: object, words: Words) -> None:
         words.imports.append(node)
     elif isinstance(node, nodes.Compare):
         words.compares.append(node)
+        if isinstance(node.left, nodes.Attribute):
+            words.equal.update(f"{node.left.name}={said}" for right in node.rights for said in _constants(right))
 
 
 #: What gives something by a name that is only known at run time.
@@ -157,3 +163,16 @@ def _chooses(value: object) -> bool:
         name = target.name if isinstance(target, nodes.Attribute) else getattr(target, "id", "")
         return name in _CHOICES
     return isinstance(value, nodes.Subscript)
+
+
+def _constants(value: object) -> Iterator[str]:
+    """How a constant is written, or the last name of one; of a list those in it."""
+    if isinstance(value, nodes.Attribute):
+        yield value.name
+    elif isinstance(value, nodes.Text) and len(value.pieces) == 1 and isinstance(value.pieces[0], str):
+        yield value.pieces[0]
+    elif isinstance(value, nodes.Constant):
+        yield str(value.value)
+    elif isinstance(value, nodes.Items):
+        for item in value.items:
+            yield from _constants(item)

@@ -27,6 +27,7 @@ from auditor.sql.queue_view import (
     is_bounded,
     is_capped,
     names_one,
+    names_something,
     names_worker,
     overdue,
     raises_attempts,
@@ -318,6 +319,8 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
 def _looks_for_jobs(query: Query) -> bool:
     """Whether a query without a lock asks for jobs that wait, some at a time, or for those that have stalled."""
     held = {"running", "active"} & asked_states(query.conditions)
+    if names_something(query):
+        return bool(held)
     waits = asks_for_free(query.conditions) and (query.limit is not None or words.is_queue(_table_of(query)))
     return waits or bool(held)
 

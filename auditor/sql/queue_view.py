@@ -132,6 +132,18 @@ def names_one(query: Query, *operators: str) -> bool:
     )
 
 
+def names_something(query: Query) -> bool:
+    """Whether the conditions name what is looked for by a value from outside: somebody's invitation, one payment."""
+    given = (TermKind.PARAMETER, TermKind.HOLE)
+    return any(
+        found.operator == "="
+        and found.value.kind in given
+        and not found.optional
+        and not words.is_of_queue(found.column)
+        for found in query.conditions
+    )
+
+
 def names_worker(conditions: Iterable[Comparison]) -> bool:
     """Whether conditions name who holds the jobs: one worker, or a list or query of them."""
     kinds = (TermKind.QUERY, TermKind.COLUMN, *VALUES)

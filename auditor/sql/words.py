@@ -209,6 +209,20 @@ def flagged(column: str, value: bool) -> str:
     return "" if states is None else states[0] if value else states[1]
 
 
+_KINDS = word_set(
+    """
+    queue kind type name channel topic backend worker status state phase priority tenant org organization workspace
+    account shard partition group category handler function module app source destination direction provider env
+    environment lang version enabled active deleted
+    """
+)
+
+
+def is_of_queue(column: str) -> bool:
+    """A column that tells which jobs are taken, and none of them by name: the queue, their kind, whose they are."""
+    return bool(_KINDS & set(words(column)))
+
+
 def tells_of_queue(column: str) -> bool:
     """in_queue, is_queued: whatever the table is called, its rows wait in a queue."""
     return flagged(column, True) == "queued"

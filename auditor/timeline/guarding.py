@@ -9,6 +9,7 @@ from auditor.findings import Confidence
 from auditor.sql.meaning import Kind, Statement
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.queue_view import assigned, fence_of, names_one
+from auditor.sql.tokens import tokenize
 from auditor.sql.words import is_status
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Unguarded
@@ -74,8 +75,24 @@ def moves(statement: Statement) -> Iterator[Step]:
             yield Step(StepKind.FINISH, table.name, query.span, by_id=True, fence=fence_of(query))
 
 
+#: What a query begins with that asks how many there are, or whether there is one.
+_ASKS = frozenset({"1", "true", "count", "exists", "max", "min", "sum", "avg"})
+
+
+def _only_asks(statement: Statement) -> bool:
+    """Whether a query reads no rows, and only tells of them."""
+    first = tokenize(statement.text)[1:2]
+    return bool(first) and first[0].value.lower() in _ASKS
+
+
 def _looked(job: Job, step: Step, seen: Seen) -> Job:
-    if job.guarded or step.watches or seen.before.isolation in _REFUSING or not step.table:
+    if (
+        _only_asks(seen.statement)
+        or job.guarded
+        or step.watches
+        or seen.before.isolation in _REFUSING
+        or not step.table
+    ):
         return job
     mark = Mark(Deed.CLAIM, seen.place, step.table, sure=min(seen.before.sure, Confidence.MEDIUM))
     return replace(job, looked=(*(known for known in job.looked if known.table != step.table), mark))

@@ -13,7 +13,7 @@ from auditor.python import nodes
 from auditor.timeline.values import Class, External, Literal, Query, Text, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from auditor.drivers import Driver
     from auditor.program.code import ClassInfo, ModuleInfo
@@ -34,7 +34,7 @@ class Managers:
         self._models: dict[ClassInfo, bool] = {}
         self._kinds: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
         self._concrete: dict[ClassInfo, ClassInfo] = {}
-        self._of_kind: dict[ClassInfo, ClassInfo] | None = None
+        self._of_kind: dict[ClassInfo, ClassInfo | None] = {}
 
     # Models
 
@@ -85,10 +85,33 @@ class Managers:
         if known is None:
             known = info
             if self.is_model(info) and self._is_abstract(info):
-                heirs = (cls for cls in self.walker.program.classes() if info in self.walker.objects.lineage(cls))
+                heirs = (cls for cls in self._derived(info) if info in self.walker.objects.lineage(cls))
                 known = next((heir for heir in heirs if not self._is_abstract(heir)), info)
             self._concrete[info] = known
         return known
+
+    def _derived(self, info: ClassInfo) -> list[ClassInfo]:
+        """The classes that may be derived from one, told by names: to look closer is to load their modules."""
+        names, found = {info.node.name}, []
+        waiting = list(self.walker.program.classes())
+        for _ in range(_DEEPEST):
+            more = [cls for cls in waiting if cls.base_names & names]
+            if not more:
+                break
+            found.extend(more)
+            names = {cls.node.name for cls in more}
+            waiting = [cls for cls in waiting if cls not in more]
+        return found
+
+    def may_be_of(self, info: ClassInfo, tables: Collection[str]) -> bool:
+        """Whether a class may stand for one of these tables, by its name and by what is written in it."""
+        name = info.node.name.lower()
+        if any(table.endswith(name) for table in tables):
+            return True
+        named = (
+            part.pieces[0] for part in descend(info.node.body) if isinstance(part, nodes.Text) and len(part.pieces) == 1
+        )
+        return any(text in tables for text in named)
 
     # Managers
 
@@ -160,7 +183,7 @@ class Managers:
         Of an abstract model it is an object of the model that has the table. None for any other class.
         """
         if self.makes_queries(info):
-            model = self._users().get(info)
+            model = self._user(info)
             return self._begun_with(model, info) if model is not None else None
         if self.is_model(info):
             concrete = self.concrete(info)
@@ -174,14 +197,25 @@ class Managers:
                 return begun
         return Query(model, self._kinds_of(info))
 
-    def _users(self) -> dict[ClassInfo, ClassInfo]:
-        """The first model that has a manager of each class of queries."""
-        if self._of_kind is None:
-            self._of_kind = {}
+    def _user(self, kind: ClassInfo) -> ClassInfo | None:
+        """The first model that has a manager of a class of queries."""
+        if kind not in self._of_kind:
+            self._of_kind[kind] = None
+            named = {kind.node.name, *(cls.node.name for cls in self._derived(kind))}
             for info in self.walker.program.classes():
-                for kind in self.kinds_for(info) if self.is_model(info) else ():
-                    self._of_kind.setdefault(kind, self.concrete(info))
-        return self._of_kind
+                if self._may_use(info, named) and self.is_model(info) and kind in self.kinds_for(info):
+                    self._of_kind[kind] = self.concrete(info)
+                    break
+        return self._of_kind[kind]
+
+    def _may_use(self, info: ClassInfo, named: set[str]) -> bool:
+        """Whether a class may have such a manager, by the names in it; `objects` may be of a class without a name."""
+        for name, member in info.members.items():
+            if isinstance(member, nodes.Assign) and isinstance(member.value, nodes.Call):
+                inside = {getattr(part, "id", getattr(part, "name", "")) for part in descend(member.value)}
+                if name in NAMES or inside & named:
+                    return True
+        return False
 
     def kinds_for(self, model: ClassInfo) -> Iterator[ClassInfo]:
         """The project's classes that make the queries of a model."""

@@ -358,6 +358,7 @@ class Objects:
                 [
                     after
                     for option in receiver.options
+                    if option != NONE
                     for after in self.set_attribute(option, name, value, state, frame, flow, span)
                 ]
             )

@@ -150,7 +150,8 @@ class Roots:
         """The classes that stand for tables, those that they are derived from, and those that make their queries."""
         found: set[ClassInfo] = set()
         for info in self.program.classes():
-            found.update(self._stands_for(info, tables))
+            if self.walker.models.managers.may_be_of(info, tables):
+                found.update(self._stands_for(info, tables))
         return frozenset(found)
 
     def _stands_for(self, info: ClassInfo, tables: Collection[str]) -> list[ClassInfo]:

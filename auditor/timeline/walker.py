@@ -494,7 +494,9 @@ class Walker:
         """What a loop over `source` may be given, turn by turn, as far as it is known."""
         if isinstance(source, Items):
             known = list(source.items)
-            return [*known, UNKNOWN] if source.open or not known else known
+            # The rows of a query are objects of one model.
+            rows = [one for one in known if isinstance(one, Instance) and self.models.managers.is_model(one.info)]
+            return [*known, UNKNOWN] if (source.open and len(rows) < len(known)) or not known else known
         if isinstance(source, Mapping):
             return [key for key, _ in source.pairs] or [UNKNOWN]
         if isinstance(source, Row):
