@@ -174,6 +174,8 @@ class Driver:
     block_begins: bool = False
     #: commit() and rollback() raise inside a transaction() block.
     block_forbids_commit: bool = False
+    #: commit() in a transaction that an error has aborted raises, though it ends it.
+    commit_raises: bool = False
     #: Whether a block is a savepoint is told by the blocks around it: it is refused in a transaction begun by hand.
     block_counts: bool = False
     #: A block that joins the transaction around it keeps it from being committed once an exception has left the block.

@@ -30,7 +30,8 @@ _CURSOR_METHODS = {
     **dict.fromkeys(("close", "setinputsizes", "setoutputsize"), Act.NOTHING),
 }
 
-_ERRORS = frozenset(f"{home}.{name}" for home in (*_HOMES, "pg8000.exceptions") for name in ("Error", "DatabaseError"))
+_EVERYWHERE = (*_HOMES, "pg8000.exceptions")
+_ERRORS = frozenset(f"{home}.{name}" for home in _EVERYWHERE for name in ("Error", "DatabaseError"))
 
 DRIVER = Driver(
     name="pg8000",
@@ -54,6 +55,9 @@ DRIVER = Driver(
     # What is executed is never prepared under a name.
     prepares_after=None,
     after_block=AfterBlock.DROP,
+    commit_raises=True,
+    refuses_with="pg8000.exceptions.InterfaceError",
+    refusals_are=frozenset(f"{home}.{name}" for home in _EVERYWHERE for name in ("Error", "InterfaceError")),
     autocommit_switch_raises=False,
 )
 

@@ -547,7 +547,12 @@ class Database:
             return [(call.state, NONE)]
         results: Results = []
         for flushed in self.walker.mapper.ending(key, call, how):
+            raises = how == "commit" and driver is not None and driver.commit_raises
+            raises = raises and self.state_of(key, flushed).status is Status.ABORTED
             state = self.end(key, flushed, how, f"{how}()", call.place, call.frame)
+            if raises and driver is not None:
+                self._refused(driver, call.at(state))
+                continue
             if connection.blocks and driver is not None and driver.block_bars:
                 state = state.connect(key, replace(self.state_of(key, state), barred=True))
             results.append((state, NONE))

@@ -122,6 +122,21 @@ def test_an_error_aborts_the_transaction(connect: Any, database: str) -> None:
 
 
 @pytest.mark.parametrize("connect", CONNECTS)
+def test_the_commit_of_an_aborted_transaction_raises_and_ends_it(connect: Any, database: str) -> None:
+    assert DRIVER.commit_raises
+    with closing(connect(**options(database))) as conn:
+        cursor = conn.cursor()
+        cursor.execute(SESSION)
+        with pytest.raises(pg8000.exceptions.DatabaseError):
+            cursor.execute("SELECT 1 / 0")
+        with pytest.raises(pg8000.exceptions.InterfaceError, match="in failed transaction block") as caught:
+            conn.commit()
+        lineage = {f"{one.__module__}.{one.__name__}" for one in type(caught.value).__mro__}
+        assert DRIVER.refuses_with in lineage
+        assert not value(cursor, READ)
+
+
+@pytest.mark.parametrize("connect", CONNECTS)
 def test_what_is_executed_is_not_prepared_under_a_name(connect: Any, database: str) -> None:
     assert DRIVER.prepares_after is None
     with closing(connect(**options(database))) as conn:
