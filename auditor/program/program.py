@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from auditor.sql.queue import Step
 
 
+#: Settings of PostgreSQL that limit how long something takes; the first two end a transaction that stands still.
+LIMITS = ("idle_in_transaction_session_timeout", "transaction_timeout", "statement_timeout", "lock_timeout")
+
+
 class Unread(NamedTuple):
     """A file that could not be read or parsed: what it holds was not audited."""
 
@@ -335,6 +339,14 @@ class Program:
     def pooler(self) -> Pooler | None:
         """The pooler that stands before the database and gives connections to others after each transaction."""
         return find_pooler(self.config.pool_mode, self.inventory.beside)
+
+    @cached_property
+    def limits(self) -> frozenset[str]:
+        """The server's settings that limit how long something takes, of those that any source speaks of."""
+        from auditor.search import search
+
+        found = search(self.inventory.files, [name.encode() for name in LIMITS])
+        return frozenset(LIMITS[number] for numbers in found.values() for number in numbers)
 
     def database_settings(self, alias: str) -> DatabaseSettings:
         """What Django's settings say of a database; nothing where none are seen that name it."""

@@ -32,6 +32,7 @@ from auditor.timeline.events import (
     Unguarded,
     Where,
 )
+from auditor.timeline.idle import EndlessWait, endless_waits
 from auditor.timeline.leases import STILL
 from auditor.timeline.queues import JobRun, Queues, Recovery, UnboundedClaim
 from auditor.timeline.repeats import RepeatableCall, repeatable
@@ -449,6 +450,10 @@ class Timeline:
     def _asks_afterwards(self, at: At) -> bool:
         """Whether the function that runs a statement looks at what a statement has done, this one or another."""
         return not self._names_around(at).isdisjoint(_ANSWERS | _ROWS if at.step.returns else _ANSWERS)
+
+    def endless_waits(self) -> Iterator[EndlessWait]:
+        """The connection on which jobs are claimed and that no limit on idle transactions is seen for, once."""
+        return endless_waits(self.program, self.claims_of_jobs(), self.pool_of)
 
     def limits_time_near(self, at: At) -> bool:
         """Whether the module in which a statement runs speaks of a limit on how long things take."""

@@ -35,8 +35,8 @@ def walked(folder: Path, files: dict[str, str]) -> Timeline:
 
 
 def find(folder: Path, files: dict[str, str]) -> list[Finding]:
-    """All findings in a program of these files, whatever their confidence."""
-    return audit(walked(folder, files), RULES)
+    """All findings in a program of these files, whatever their confidence, but for the note on the project as such."""
+    return [one for one in audit(walked(folder, files), RULES) if one.code != "TA503"]
 
 
 def codes(folder: Path, source: str, **more: str) -> list[str]:

@@ -1,0 +1,37 @@
+"""TA503: how long a worker that stands still in a transaction keeps its job from others."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+from auditor.lab.stage import ONE_JOB, Proof, Stage
+
+_TOLD = "the job of a worker that stands still is free for others"
+_FREE = "SELECT count(*) FROM (SELECT FROM jobs FOR UPDATE SKIP LOCKED) AS free"
+
+
+def scene(stage: Stage) -> dict[str, Any]:
+    free = False
+
+    def stands_still(*words: object) -> None:
+        nonlocal free
+        end = time.monotonic() + 1.5
+        while not free and time.monotonic() < end:
+            time.sleep(0.05)
+            free = bool(stage.value(_FREE))
+
+    with contextlib.suppress(Exception):
+        stage.module("jobs.worker").run_one(stands_still)
+    return {_TOLD: free}
+
+
+PROOF = Proof(
+    bad="Other limits are set, and not this one",
+    good="Where the connections are made",
+    scene=scene,
+    schema=ONE_JOB,
+    bad_shows={_TOLD: False},
+    good_shows={_TOLD: True},
+)
