@@ -24,7 +24,7 @@ __all__ = ["Inventory", "Role", "Skipped", "SourceFile", "find_files", "mentions
 #: A folder that holds one of these is a project.
 _MARKS = ("pyproject.toml", "tenant-audit.toml", ".git")
 
-_TEST_FOLDERS = frozenset(("test", "tests", "testing"))
+_TEST_FOLDERS = frozenset(("test", "tests", "testing", "bench", "benchmark", "benchmarks"))
 
 
 class Wishes(Protocol):
@@ -187,7 +187,7 @@ def _role(file: str, targets: list[_Target], include_tests: bool) -> Role:
 def _is_test(path: str, folder: str) -> bool:
     """Whether a path is test code, by its names below a folder."""
     below = path[len(folder) :].lower()
-    if "test" not in below:  # all the names hold it, and few paths do
+    if "test" not in below and "bench" not in below:  # all the names hold one of them, and few paths do
         return False
     *folders, name = below.replace(os.sep, "/").split("/")
     stem = name.rpartition(".")[0] or name

@@ -15,7 +15,7 @@ RULE = Rule("TA412", "claim-takes-more", Severity.WARNING, triggers=CLAIM_TRIGGE
 def check(timeline: Timeline) -> Iterator[Finding]:
     for claim in timeline.claims_of_jobs():
         step = claim.step
-        if step.picks != "in" or not step.limited or not step.locked or step.materialized:
+        if step.picks != "in" or not step.limited or step.locked in ("", "perhaps") or step.materialized:
             continue
         yield (
             RULE.at(

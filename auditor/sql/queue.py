@@ -31,6 +31,7 @@ from auditor.sql.queue_view import (
     names_worker,
     overdue,
     raises_attempts,
+    resets_attempts,
     set_states,
     takes_many,
     waits_for_time,
@@ -69,6 +70,7 @@ class Step(NamedTuple):
     locked: str = ""  #: how the rows that a claim picks are locked: "wait", "skip" or "refuse", or not at all
     column: str = ""  #: a count: the column that is raised
     counts: bool = False  #: raises the attempts in the same statement
+    resets: bool = False  #: sets the attempts back to none
     bounded: bool = False  #: holds the attempts against a maximum, in a condition or a CASE
     delayed: bool = False  #: a claim waits for the run-at column; anything else sets it
     until: str = ""  #: the time limit that is stored
@@ -165,6 +167,7 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         skip_locked=any(one.lock.skip_locked for one in pickers if one.lock),
         locked="advisory" if asks_advisory(conditions) else how_locked(picker),
         counts=raises_attempts(query),
+        resets=resets_attempts(query),
         bounded=is_bounded([*conditions, *query.cases]),
         delayed=waits_for_time(conditions),
         until=until,

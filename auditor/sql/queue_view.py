@@ -89,6 +89,11 @@ def asked_states(conditions: Iterable[Comparison]) -> set[str]:
 _IS = {"=": True, "is": True, "is not": False, "<>": False}
 
 
+def resets_attempts(query: Query) -> bool:
+    """Whether an attempts column is set to 0, as for a job that somebody wants done once more."""
+    return any(words.is_attempts(made.column) and made.value.text == "0" for made in query.assignments)
+
+
 def raises_attempts(query: Query) -> bool:
     """Whether an attempts column goes up by something, or one that counts down goes down."""
     if query.verb is Kind.INSERT and not any(made.value.kind is TermKind.ADD for made in query.assignments):
@@ -161,9 +166,12 @@ def asks_advisory(conditions: Iterable[Comparison]) -> bool:
 
 
 def how_locked(query: Query | None) -> str:
-    """How a query that picks jobs locks them: waits for those that others hold, skips them, or is refused."""
+    """How a query that picks jobs locks them: waits for those that others hold, skips them, or is refused.
+
+    What is put in at run time may be a lock: "perhaps".
+    """
     if query is None or query.lock is None:
-        return ""
+        return "perhaps" if query is not None and query.open_tail else ""
     return "skip" if query.lock.skip_locked else "refuse" if query.lock.nowait else "wait"
 
 
@@ -192,7 +200,14 @@ def fence_of(query: Query) -> str:
             alive = named is words.is_until and found.operator in (">", ">=") and not found.optional
             if named(found.column) and (equal or alive) and not words.is_maximum(found.value.text):
                 return found.column
-    return ""
+    return _version_of(query)
+
+
+def _version_of(query: Query) -> str:
+    """The column that every change raises, and that must be what the caller last saw."""
+    raised = {made.column for made in query.assignments if made.value.kind is TermKind.ADD}
+    seen = (found.column for found in query.conditions if found.operator == "=" and not found.optional)
+    return next((column for column in seen if column in raised or words.is_version(column)), "")
 
 
 def is_bound(found: Comparison) -> bool:

@@ -16,13 +16,15 @@ _EXPECTING = word_set("by limit offset fetch first next and or not where from jo
 
 
 def ends_openly(tokens: Sequence[Token]) -> bool:
-    """Whether a hole stands as a clause of its own behind what a query asks for: FOR UPDATE may be put there."""
+    """Whether the query that begins these tokens ends with a hole that is a clause of its own: a lock, perhaps."""
     depth, ordered, found = 0, False, False
     for before, token in zip((None, *tokens), tokens, strict=False):
         if token.is_mark("("):
             depth += 1
         elif token.is_mark(")"):
             depth -= 1
+            if depth < 0:
+                break  # the end of the subquery
         elif depth:
             continue
         elif token.is_word("order", "limit"):

@@ -37,7 +37,7 @@ from auditor.sql.shapes import (
 )
 from auditor.sql.tails import ends_openly
 from auditor.sql.terms import bare, parameter, setting_change, setting_read
-from auditor.sql.tokens import Lex, Token
+from auditor.sql.tokens import Lex, Token, is_bare_hole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,10 +51,15 @@ def facts_of(tree: exp.Expression, tokens: Sequence[Token], text: str) -> Facts:
     else:
         reader.expressions((tree,), -1, frozenset())
     facts = reader.facts()
-    if facts.queries and facts.queries[0].verb is Kind.SELECT and ends_openly(tokens):
-        first = facts.queries[0]._replace(open_tail=True)
-        facts = facts._replace(queries=(first, *facts.queries[1:]))
-    return facts
+    if not any(is_bare_hole(token) for token in tokens):
+        return facts
+    return facts._replace(queries=tuple(_with_tail(query, tokens) for query in facts.queries))
+
+
+def _with_tail(query: Query, tokens: Sequence[Token]) -> Query:
+    if query.verb is not Kind.SELECT:
+        return query
+    return query._replace(open_tail=ends_openly([token for token in tokens if token.start >= query.span.start]))
 
 
 class _Draft(NamedTuple):

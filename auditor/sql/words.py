@@ -54,8 +54,9 @@ _RUN_AT = _any(
     "run_at next_run_at next_run run_after scheduled_at scheduled_for scheduled_time schedule_at available_at",
     "available_after next_attempt_at next_attempt next_retry_at next_try_at retry_at retry_after not_before due_at",
     "execute_at execute_after process_after process_at publish_after deliver_at deliver_after send_at start_after",
-    "delay_until delayed_until visible_at visible_after vt eta",
+    "execution_time delay_until delayed_until visible_at visible_after vt eta",
 )
+_VERSION = _any("version lock_version row_version revision generation epoch")
 _FINISHED = _any(
     "finished_at finished completed_at done_at ended_at processed_at processed succeeded_at published_at sent_at",
     "delivered_at dispatched_at acked_at acknowledged_at consumed_at",
@@ -103,6 +104,10 @@ def is_token(name: str) -> bool:
 
 def is_started(name: str) -> bool:
     return _ends(name, _STARTED)
+
+
+def is_version(name: str) -> bool:
+    return _ends(name, _VERSION)
 
 
 def is_heartbeat(name: str) -> bool:

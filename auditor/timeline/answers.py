@@ -512,5 +512,9 @@ class Timeline:
     def hidden_queues(self) -> Iterator[HiddenQueue]:
         """Tables that are claimed from without a tenant, under policies that then hide every row."""
         for claim in self._queues.claims():
-            if not any(self.program.catalogue.is_tenant(name) is not None for name in claim.settings_in_force):
+            # A row that is locked to be changed is no job, be its state what it may.
+            takes = claim.step.how != "row lock" or claim.step.skip_locked or claim.step.limited
+            if takes and not any(
+                self.program.catalogue.is_tenant(name) is not None for name in claim.settings_in_force
+            ):
                 yield from self._security.hidden(claim)

@@ -232,7 +232,9 @@ def _is_loose(at: At) -> bool:
     step = at.step
     # To undo a failure, or to give a job back, is also what people do by hand.
     by_worker = step.kind is not StepKind.REQUEUE or step.counts or step.tells_error
-    return step.by_id and not step.fence and not at.is_held and by_worker
+    # A job that still waits is nobody's: it is called off.
+    waits = bool(step.asks) and set(step.asks) <= {"queued"}
+    return step.by_id and not step.fence and not at.is_held and by_worker and not waits
 
 
 def _renews(beat: At, taker: At) -> bool:

@@ -114,6 +114,12 @@ def _sets_next_attempt(step: Step) -> bool:
     return takes and any(is_run_at(column) for column in step.sets)
 
 
+def _is_retry(step: Step) -> bool:
+    """Whether a failed job goes back to the queue; with no attempts any more, somebody wants it done anew."""
+    back = step.kind is StepKind.REQUEUE and step.by_id and "queued" in step.states
+    return back and (step.counts or step.tells_error) and not step.resets
+
+
 def _start(place: Place) -> tuple[str, int, int]:
     return place.path, place.line, place.column
 
@@ -269,10 +275,11 @@ class Queues:
         waiting = {claim.step.table for claim in self.claims_of_jobs()}
         # Where what takes a job sets the time of its next attempt, a failure need not.
         waiting -= {told.step.table for told in self._told if _sets_next_attempt(told.step)}
+        # Where some failure waits, that another does not is chosen.
+        waiting -= {told.step.table for told in self._told if _is_retry(told.step) and told.step.delayed}
         for told in self._told:
             step = told.step
-            back = step.kind is StepKind.REQUEUE and step.by_id and "queued" in step.states and not step.delayed
-            if told.ran is not None and back and (step.counts or step.tells_error) and step.table in waiting:
+            if told.ran is not None and _is_retry(step) and not step.delayed and step.table in waiting:
                 yield At(step, told.ran, told.place)
 
     def reaper_counts(self, table: str) -> bool:

@@ -300,3 +300,30 @@ def test_what_only_looks_like_a_claim(text: str) -> None:
 )
 def test_most_statements_mean_nothing_to_a_queue(text: str) -> None:
     assert steps(text) == ()
+
+
+def test_a_part_that_is_put_in_may_be_the_lock_of_a_claim() -> None:
+    picked = f"WITH next AS (SELECT id FROM jobs WHERE status = 'queued' ORDER BY id LIMIT 5 {hole(0)})"
+    (claim,) = steps(f"{picked} UPDATE jobs SET status = 'running' WHERE id IN (SELECT id FROM next) RETURNING id")
+    assert claim.locked == "perhaps"
+
+
+@pytest.mark.parametrize(
+    ("text", "fence"),
+    [
+        ("UPDATE jobs SET status = 'done', version = version + 1 WHERE id = %s AND version = %s", "version"),
+        ("UPDATE jobs SET status = 'done', version = version + 1 WHERE id = %s", ""),
+        ("UPDATE jobs SET status = 'done' WHERE id = %s AND priority = %s", ""),
+    ],
+)
+def test_a_number_that_every_change_raises_is_a_fence(text: str, fence: str) -> None:
+    assert steps(text)[0].fence == fence
+
+
+def test_a_job_that_somebody_wants_done_anew_has_its_attempts_set_back() -> None:
+    anew, later = (
+        f"UPDATE jobs SET status = 'queued', last_error = NULL, attempts = {count} WHERE id = %s"
+        for count in ("0", "attempts + 1")
+    )
+    assert steps(anew)[0].resets
+    assert not any(step.resets for step in steps(later))
