@@ -66,7 +66,9 @@ class Bindings:
         elif term.kind in (TermKind.LITERAL, TermKind.COLUMN):
             value = Text(term.text, self._text.holes)
         value = value.value if isinstance(value, Quoted) else value
-        return _named(value.value, value.holes) if isinstance(value, Text) else UNNAMED
+        name = _named(value.value, value.holes) if isinstance(value, Text) else UNNAMED
+        # Of a setting whose namespace is not known nothing is known.
+        return UNNAMED if name.startswith(UNNAMED) else name
 
     def _written(self, term: Term) -> Resolved:
         """A literal or name, what its holes hold being filled in."""

@@ -385,7 +385,8 @@ class Mapper:
 
     def _wait(self, change: Change, state: State) -> State:
         self.walker.database.used += 1
-        return state.await_(orm.with_change(state.waiting, change))
+        late = state.job.failed is not None
+        return state.await_(orm.with_change(state.waiting, replace(change, late=late)))
 
     def added(self, value: Value, state: State, call: Invocation, kind: str = "insert") -> State:
         """`session.add(object)` and `session.delete(object)`."""
@@ -437,6 +438,8 @@ class Mapper:
         """A rollback: what was waiting is not written back any more, and is undone as if it had been."""
         job = state.job
         for change in state.waiting if job.claims else ():
+            if change.late:
+                continue
             module = self.walker.program.module_at(change.path)
             if module is not None and change.span is not None:
                 job = job.with_undone(self._marks(change, module.place(change.span)))

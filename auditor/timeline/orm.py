@@ -184,6 +184,6 @@ def with_change(waiting: tuple[Change, ...], change: Change) -> tuple[Change, ..
         if same and known.kind != "delete" and change.kind == "update":
             names = {name for name, _ in change.assigned}
             kept = tuple(pair for pair in known.assigned if pair[0] not in names)
-            grown = replace(known, assigned=(*kept, *change.assigned))
+            grown = replace(known, assigned=(*kept, *change.assigned), late=known.late or change.late)
             return (*waiting[:index], grown, *waiting[index + 1 :])
     return (*waiting, change)

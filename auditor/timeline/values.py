@@ -124,6 +124,8 @@ class Change:
     assigned: tuple[tuple[str, Text], ...] = ()
     path: str = field(default="", compare=False)
     span: nodes.Span | None = field(default=None, compare=False)
+    #: It was made when the job had failed: what handles a failure is not the work.
+    late: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -307,3 +307,25 @@ WORKERS = {
 @pytest.mark.parametrize(("body", "expected"), WORKERS.values(), ids=WORKERS)
 def test_workers(tmp_path: Path, body: str, expected: list[str]) -> None:
     assert codes(tmp_path, WORKER + textwrap.dedent(body).lstrip()) == expected
+
+
+def test_a_model_that_speaks_of_another_is_asked_for_what_it_has(tmp_path: Path) -> None:
+    body = """
+        class Order(Base):
+            __tablename__ = "orders"
+            id = Column(Integer)
+            lines = column_property(select(func.count(Line.id)))
+
+
+        class Line(Base):
+            __tablename__ = "lines"
+            id = Column(Integer)
+
+
+        def run(session: Session):
+            order = session.get(Order, 1)
+            order.id = order.lines
+            session.commit()
+    """
+    found = texts(tmp_path, textwrap.dedent(body))
+    assert [text.partition(" SET")[0] for text in found] == ["SELECT * FROM orders WHERE id = 1", "UPDATE orders"]
