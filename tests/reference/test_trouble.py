@@ -113,7 +113,7 @@ def test_the_loser_of_a_deadlock_is_counted_and_tried_again(queue: Queue) -> Non
 
     @handlers.on("lock", dict[str, Any])
     def lock(job: Job[dict[str, Any]]) -> None:
-        # The second try begins with the row that the winner has had first: it waits for him, and keeps him from nothing.
+        # The second try begins with the row that the winner had first: it waits for him, and keeps him from nothing.
         first = job.payload["first"] if job.attempt == 1 else 3 - job.payload["first"]
         with job.finish() as conn:
             conn.execute("UPDATE app.pair SET n = n + 1 WHERE id = %s", (first,))
