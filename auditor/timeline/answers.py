@@ -11,6 +11,7 @@ from auditor.findings import Confidence, Place
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind
 from auditor.sql.queue import StepKind
+from auditor.sql.words import is_queue
 from auditor.timeline import ways
 from auditor.timeline.at_connect import AtConnect, tenants_at_connect
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
@@ -513,7 +514,7 @@ class Timeline:
         """Tables that are claimed from without a tenant, under policies that then hide every row."""
         for claim in self._queues.claims():
             # A row that is locked to be changed is no job, be its state what it may.
-            takes = claim.step.how != "row lock" or claim.step.skip_locked or claim.step.limited
+            takes = claim.step.how != "row lock" or claim.step.skip_locked or is_queue(claim.step.table)
             if takes and not any(
                 self.program.catalogue.is_tenant(name) is not None for name in claim.settings_in_force
             ):
