@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 DEEPEST = 16
 #: Methods of loggers, wherever a logger comes from: what they are given is only told.
 _LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
+#: Methods of collections: what they are given is kept for later.
+_KEEPS = frozenset({"append", "appendleft", "add", "discard", "extend", "setdefault"})
 #: Verbs for doing what a job asks for, whatever comes of it.
 _WORKS = frozenset({"run", "execute", "handle", "process", "perform", "work", "call", "invoke", "dispatch", "apply"})
 #: How a class enters and leaves what its own context manager stands for.
@@ -450,7 +452,7 @@ class Calls:
         if isinstance(callee, Unknown) or _does_work(callee):
             return True
         makes = isinstance(callee, Function) and callee.info.gives_value
-        makes = makes or (isinstance(callee, Bound) and callee.name in _LOGS)
+        makes = makes or (isinstance(callee, Bound) and callee.name in (_LOGS | _KEEPS))
         return call.span == self.walker.for_effect and not makes
 
     def _shared(self, value: Value) -> None:

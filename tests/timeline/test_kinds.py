@@ -340,3 +340,32 @@ def load(paths, tenant):
         conn.close()
 """
     assert codes(tmp_path, source) == found
+
+
+@pytest.mark.parametrize(("line", "found"), [("self.active.add(job[0])", False), ("self.handle(job[0])", True)])
+def test_a_job_that_is_kept_for_later_is_not_worked_on(tmp_path: Path, line: str, found: bool) -> None:
+    source = f"""
+class Worker:
+    def __init__(self, pool, handle):
+        self.pool, self.handle, self.active = pool, handle, set()
+
+    def claim(self):
+        with self.pool.connection() as conn:
+            jobs = conn.execute(
+                "UPDATE jobs SET status = 'running', locked_until = now() + interval '1 minute' WHERE id IN"
+                " (SELECT id FROM jobs WHERE status = 'queued' LIMIT 5 FOR UPDATE SKIP LOCKED) RETURNING id"
+            ).fetchall()
+            for job in jobs:
+                {line}
+            return jobs
+
+    def done(self, job):
+        with self.pool.connection() as conn:
+            conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s", (job,))
+
+
+{POOL}
+worker = Worker(pool, print_it)
+worker.claim()
+"""
+    assert any(code.startswith(("TA302", "TA407")) for code in codes(tmp_path, source)) is found
