@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
+from auditor import toml
 from auditor.errors import UserError, nearest
 from auditor.files import UnreadableError, pieces
 from auditor.findings import Confidence, Severity
@@ -105,15 +105,10 @@ def _shown(file: str, cwd: str) -> str:
 
 
 def _toml(data: bytes, shown: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        loaded: dict[str, Any] = tomllib.loads(data.decode("utf-8-sig"))
+        return toml.parse(data.decode("utf-8-sig"))
     except ValueError as error:  # not UTF-8, or not TOML
         raise UserError(f"{shown}: not valid TOML: {error}") from error
-    return loaded
 
 
 # Reading values

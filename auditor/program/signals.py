@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.program.tree import descend
+from auditor.program.tree import descend, last_name
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -53,22 +53,18 @@ def _decorating(function: FunctionInfo) -> Iterator[str]:
         call = decorator if isinstance(decorator, nodes.Call) else None
         target = call.function if call is not None else decorator
         if isinstance(target, nodes.Attribute) and target.name == "connect":
-            yield from {_last(target.value)} & _KNOWN
-        elif call is not None and _last(target) == "receiver":
-            named = {_last(part) for argument in call.arguments for part in descend(argument)}
+            yield from {last_name(target.value)} & _KNOWN
+        elif call is not None and last_name(target) == "receiver":
+            named = {last_name(part) for argument in call.arguments for part in descend(argument)}
             yield from sorted(named & _KNOWN)
         else:
-            yield from {_last(target)} & {"pre_execute", "post_execute"}
+            yield from {last_name(target)} & {"pre_execute", "post_execute"}
 
 
 def _connecting(module: ModuleInfo) -> Iterator[tuple[str, str]]:
     """`signal.connect(function)`: the name of the function, and the signal."""
     for part in descend(module.facts.module.body):
         if isinstance(part, nodes.Call) and isinstance(part.function, nodes.Attribute) and part.arguments:
-            signal = _last(part.function.value)
+            signal = last_name(part.function.value)
             if part.function.name == "connect" and signal in _KNOWN:
-                yield _last(part.arguments[0]), signal
-
-
-def _last(expression: object) -> str:
-    return expression.name if isinstance(expression, nodes.Attribute) else getattr(expression, "id", "")
+                yield last_name(part.arguments[0]), signal

@@ -156,12 +156,17 @@ def _note(node: object, words: Words) -> None:
 _CHOICES = frozenset({"get", "getattr", "import_string", "get_callable", "load_object", "attrgetter"})
 
 
+def last_name(expression: object) -> str:
+    """The last name of a dotted one; empty for anything else."""
+    if isinstance(expression, nodes.Name):
+        return expression.id
+    return expression.name if isinstance(expression, nodes.Attribute) else ""
+
+
 def _chooses(value: object) -> bool:
     """Whether it is one of several things, by a key or a name: `handlers[job.kind]`, `getattr(module, job.name)`."""
     if isinstance(value, nodes.Call):
-        target = value.function
-        name = target.name if isinstance(target, nodes.Attribute) else getattr(target, "id", "")
-        return name in _CHOICES
+        return last_name(value.function) in _CHOICES
     return isinstance(value, nodes.Subscript)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from auditor import toml
 from auditor.files import read
+from auditor.listing import upward
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,7 +46,7 @@ class Versions:
 
     def of(self, package: str, source: str) -> Version | None:
         """The version of a package that the source of that absolute name runs with, if that is told."""
-        for folder in _upward(os.path.dirname(source)):
+        for folder in upward(os.path.dirname(source)):
             for file in self._files:
                 if os.path.dirname(file.file) == folder and (found := self._of_file(file).get(_plain(package))):
                     return Version(found, file.path)
@@ -61,15 +62,6 @@ class Versions:
             for name, version in _pins(text, file.file):
                 known[name] = version if known.setdefault(name, version) == version else ""
         return known
-
-
-def _upward(folder: str) -> Iterator[str]:
-    while True:
-        yield folder
-        above = os.path.dirname(folder)
-        if above == folder:
-            return
-        folder = above
 
 
 def _plain(name: str) -> str:
@@ -105,12 +97,7 @@ def _list(value: object) -> list[Any]:
 
 def _toml(text: str) -> dict[str, Any]:
     """What a file says; nothing where it is no TOML, which is not ours to judge."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        loaded: dict[str, Any] = tomllib.loads(text)
+        return toml.parse(text)
     except (ValueError, RecursionError):
         return {}
-    return loaded

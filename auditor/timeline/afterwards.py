@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from auditor.program.signals import AFTER_REQUEST, AFTER_TASK
 from auditor.timeline.entries import Entry, makes_middleware
 from auditor.timeline.invocation import Invocation
-from auditor.timeline.state import State
+from auditor.timeline.state import Flow, State
 from auditor.timeline.values import UNKNOWN, Class, Function, Value, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from auditor.program.code import FunctionInfo
-    from auditor.timeline.state import Flow, Frame
+    from auditor.timeline.state import Frame
     from auditor.timeline.walker import Walker
 
 #: By a method, those of the same class of which the first that is there is called after it.
@@ -113,8 +113,6 @@ class Afterwards:
 
     def _tell(self, listeners: list[FunctionInfo], state: State, frame: Frame, info: FunctionInfo) -> list[State]:
         """The states after all of them were told; where nothing was left on a connection it is none of theirs."""
-        from auditor.timeline.state import Flow
-
         states = [state]
         for listener in listeners:
             if not any(setting.kept.is_value for one in state.connections.values() for setting in one.settings):

@@ -37,7 +37,7 @@ from auditor.timeline.idle import EndlessWait, endless_waits
 from auditor.timeline.leases import STILL
 from auditor.timeline.queues import JobRun, Queues, Recovery, UnboundedClaim
 from auditor.timeline.repeats import RepeatableCall, repeatable
-from auditor.timeline.rights import Bypass, bypasses
+from auditor.timeline.rights import Bypass, Rights, bypasses
 from auditor.timeline.security import HiddenQueue, JudgedPolicy, Security
 from auditor.timeline.tenantless import Unset, unset
 
@@ -501,6 +501,11 @@ class Timeline:
     def uncovered_tables(self) -> Iterator[Uncovered]:
         """Tables of tenants that row security was not switched on for, while others like them have it."""
         return self._coverage.uncovered(self.job_tables)
+
+    @cached_property
+    def rights(self) -> Rights:
+        """Whom row security does not bind."""
+        return Rights(self.program)
 
     def bypasses(self) -> Iterator[Bypass]:
         """Work for a tenant in roles that row security does not bind."""

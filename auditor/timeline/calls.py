@@ -65,6 +65,8 @@ DEEPEST = 16
 _LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
 #: Methods of collections: what they are given is kept for later.
 _KEEPS = frozenset({"append", "appendleft", "add", "discard", "extend", "setdefault"})
+#: What both do with a job is no work on it.
+_NO_WORK = _LOGS | _KEEPS
 #: Verbs for doing what a job asks for, whatever comes of it.
 _WORKS = frozenset({"run", "execute", "handle", "process", "perform", "work", "call", "invoke", "dispatch", "apply"})
 #: How a class enters and leaves what its own context manager stands for.
@@ -452,7 +454,7 @@ class Calls:
         if isinstance(callee, Unknown) or _does_work(callee):
             return True
         makes = isinstance(callee, Function) and callee.info.gives_value
-        makes = makes or (isinstance(callee, Bound) and callee.name in (_LOGS | _KEEPS))
+        makes = makes or (isinstance(callee, Bound) and callee.name in _NO_WORK)
         return call.span == self.walker.for_effect and not makes
 
     def _shared(self, value: Value) -> None:
@@ -512,6 +514,7 @@ class Calls:
 
 def _does_work(callee: Value) -> bool:
     """Whether what is called says by its name that it does something: `handler.run(job)`, `process_job(job)`."""
-    if isinstance(callee, Bound):
-        return callee.name.strip("_").split("_")[0] in _WORKS
-    return isinstance(callee, Function) and callee.info.node.name.strip("_").split("_")[0] in _WORKS
+    if not isinstance(callee, (Bound, Function)):
+        return False
+    name = callee.name if isinstance(callee, Bound) else callee.info.node.name
+    return name.strip("_").split("_")[0] in _WORKS

@@ -305,6 +305,11 @@ def set_setting(state: ConnectionState, name: str, held: Held, local: bool, plac
 KEPT_BY_RESET_ALL = frozenset({"role", "session_authorization"})
 
 
+def out_of_block(state: ConnectionState) -> ConnectionState:
+    """One of the driver's blocks is over."""
+    return replace(state, blocks=max(state.blocks - 1, 0))
+
+
 def reset_all(state: ConnectionState, place: Place, keep: frozenset[str] = frozenset()) -> ConnectionState:
     """RESET ALL: every setting but those in `keep` holds nothing, for the session, or what it was opened with."""
     for setting in state.settings:

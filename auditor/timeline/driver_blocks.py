@@ -213,7 +213,7 @@ class DriverBlocks:
             return self._leave_gone(exit_as, end, state, frame, span, flow)
         fails = end == "commit" and self._release_fails(how, before)
         if fails and self._stays_aborted(before):
-            left = replace(before, blocks=max(before.blocks - 1, 0), savepoints=before.savepoints[:other])
+            left = change.out_of_block(replace(before, savepoints=before.savepoints[:other]))
             state = state.connect(key, left)
         else:
             state = self._leave_transaction(how, key, other, end, state, frame.module.place(span), frame)
@@ -277,7 +277,7 @@ class DriverBlocks:
         how, key, _ = exit_as
         before = self.database.state_of(key, state)
         left = change.abort(before, frame.module.place(span)) if before.in_transaction else before
-        state = state.connect(key, replace(left, blocks=max(before.blocks - 1, 0)))
+        state = state.connect(key, change.out_of_block(left))
         driver = drivers.by_name(before.driver)
         undoes = end == "rollback" or how != "savepoint"
         refused = driver is not None and (driver.rollback_raises if undoes else driver.release_raises)
@@ -294,7 +294,7 @@ class DriverBlocks:
         driver = drivers.by_name(connection.driver)
         if raised is not None and connection.in_transaction and (driver is None or driver.join_dooms):
             connection = replace(change.abort(connection, place), doomed=True)
-        return state.connect(key, replace(connection, blocks=max(connection.blocks - 1, 0)))
+        return state.connect(key, change.out_of_block(connection))
 
     def swallows(self, exit_as: ExitAs, state: State, raised: Raised | None) -> bool:
         """Whether an exception that leaves a driver's block goes no further."""
@@ -318,7 +318,7 @@ class DriverBlocks:
             state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
         connection = self.database.state_of(key, state)
         if driver is not None and driver.block_begins:
-            connection = replace(connection, blocks=max(connection.blocks - 1, 0), misled=False)
+            connection = change.out_of_block(replace(connection, misled=False))
         if driver is not None and driver.after_block is AfterBlock.CLOSE and connection.pool is None:
             return [self.database.closed(key, state)]
         return [state.connect(key, connection)]
@@ -335,7 +335,7 @@ class DriverBlocks:
         else:
             state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
         after = self.database.state_of(key, state)
-        after = replace(after, blocks=max(after.blocks - 1, 0))
+        after = change.out_of_block(after)
         if kind == "unknown":
             after = replace(change.unknown(after), blocks=after.blocks)
         return state.connect(key, after)
@@ -343,8 +343,8 @@ class DriverBlocks:
     def _leave_barred(self, key: Key, state: State) -> State:
         """The transaction was ended inside: there is nothing left to end."""
         connection = self.database.state_of(key, state)
-        blocks = max(connection.blocks - 1, 0)
-        return state.connect(key, replace(connection, blocks=blocks, barred=blocks > 0))
+        left = change.out_of_block(connection)
+        return state.connect(key, replace(left, barred=left.blocks > 0))
 
     def leave_savepoint(self, key: Key, depth: int, end: str, state: State, place: Place, frame: Frame) -> State:
         before = self.database.state_of(key, state)

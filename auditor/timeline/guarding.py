@@ -87,11 +87,11 @@ def _only_asks(statement: Statement) -> bool:
 
 def _looked(job: Job, step: Step, seen: Seen) -> Job:
     if (
-        _only_asks(seen.statement)
-        or job.guarded
+        job.guarded
         or step.watches
         or seen.before.isolation in _REFUSING
         or not step.table
+        or _only_asks(seen.statement)
     ):
         return job
     mark = Mark(Deed.CLAIM, seen.place, step.table, sure=min(seen.before.sure, Confidence.MEDIUM))

@@ -66,10 +66,10 @@ class Managers:
 
     def _meta(self, info: ClassInfo, name: str) -> Value | None:
         for cls in self.walker.objects.lineage(info):
-            meta = cls.members.get("Meta")
-            if not isinstance(meta, nodes.Class):
+            meta = self.walker.objects.meta(cls)
+            if meta is None:
                 continue
-            value = self.walker.objects.class_member(Class(cls.module.class_(meta, f"{cls.qualname}.Meta")), name)
+            value = self.walker.objects.class_member(meta, name)
             if isinstance(value, Literal) or (isinstance(value, Text) and not value.holes):
                 return value
             if name != "app_label":

@@ -28,6 +28,8 @@ from auditor.timeline.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
     from auditor.timeline.evaluate import Results
     from auditor.timeline.walker import Walker
@@ -196,10 +198,7 @@ class Names:
         if mark in self._declaring:
             return None
         self._declaring.add(mark)
-        found: list[Value] = []
-        for function, expression in module.global_assignments.get(name, ()):
-            found.extend(self.walker.calls.evaluate_in(function, expression))
-        value = either([option for option in found if option not in (NONE, UNKNOWN)] or [UNKNOWN])
+        value = self._assigned(module.global_assignments.get(name, ()))
         if value == UNKNOWN:
             for node in module.bound.get(name, ()):
                 if isinstance(node, nodes.Assign) and node.annotation is not None:
@@ -209,6 +208,11 @@ class Names:
         self._declaring.discard(mark)
         self._declared[mark] = None if value == UNKNOWN else value
         return self._declared[mark]
+
+    def _assigned(self, assignments: Iterable[tuple[FunctionInfo, nodes.Expression]]) -> Value:
+        """What functions assign, as far as it is known."""
+        found = (value for function, given in assignments for value in self.walker.calls.evaluate_in(function, given))
+        return either([value for value in found if value not in (NONE, UNKNOWN)] or [UNKNOWN])
 
     def declared_item(self, collection: nodes.Expression, key: Value, frame: Frame) -> Value | None:
         """What functions put into a dict of the module under a key: what it holds once the program has started."""
@@ -222,10 +226,7 @@ class Names:
         mark = (module, f"{name}[{key.value}]")
         if mark not in self._declared and mark not in self._declaring:
             self._declaring.add(mark)
-            found: list[Value] = []
-            for function, expression in module.item_assignments.get((name, key.value), ()):
-                found.extend(self.walker.calls.evaluate_in(function, expression))
-            value = either([option for option in found if option not in (NONE, UNKNOWN)] or [UNKNOWN])
+            value = self._assigned(module.item_assignments.get((name, key.value), ()))
             self._declaring.discard(mark)
             self._declared[mark] = None if value == UNKNOWN else value
         return self._declared.get(mark)

@@ -229,6 +229,11 @@ class Objects:
     def library_base(self, info: ClassInfo) -> tuple[drivers.Driver, Thing] | None:
         return next((known for name in sorted(self.library_names(info)) if (known := drivers.typed_as(name))), None)
 
+    def meta(self, info: ClassInfo) -> Class | None:
+        """The class Meta in which a model says more of itself."""
+        inner = info.members.get("Meta")
+        return Class(info.module.class_(inner, f"{info.qualname}.Meta")) if isinstance(inner, nodes.Class) else None
+
     def class_member(self, receiver: Value, name: str) -> Value | None:
         """What the class of `receiver`, or the first of its bases to have it, binds to a name."""
         if isinstance(receiver, Super):
@@ -311,14 +316,6 @@ class Objects:
         if not self.is_enum(source.info):
             return [UNKNOWN]
         return [self._class_value(source.info, name) or UNKNOWN for name in source.info.members]
-
-    def subclasses_with(self, info: ClassInfo, name: str) -> list[ClassInfo]:
-        """Classes derived from `info` that define `name` themselves: what an abstract method may mean."""
-        return [
-            cls
-            for cls in self.walker.program.classes()
-            if cls is not info and name in cls.members and info in self.lineage(cls)
-        ]
 
     # What is assigned anywhere
 

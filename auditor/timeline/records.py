@@ -110,12 +110,10 @@ class Records:
     def _told(self, info: ClassInfo, name: str) -> Value | None:
         """What the Meta of a model, or of one that it is derived from, says."""
         for cls in self.walker.objects.lineage(info):
-            meta = cls.members.get("Meta")
-            if isinstance(meta, nodes.Class):
-                inner = Class(cls.module.class_(meta, f"{cls.qualname}.Meta"))
-                value = self.walker.objects.class_member(inner, name)
-                if value is not None:
-                    return value
+            meta = self.walker.objects.meta(cls)
+            value = self.walker.objects.class_member(meta, name) if meta is not None else None
+            if value is not None:
+                return value
             if name in ("table_name", "db_table"):
                 return None
         return None

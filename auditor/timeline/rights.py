@@ -99,8 +99,7 @@ def bypasses(timeline: Timeline, forced_unseen: bool) -> Iterator[Bypass]:
 
     `forced_unseen` tells that row security may be forced on tables whose names are not seen.
     """
-    program = timeline.program
-    rights = Rights(program)
+    program, rights = timeline.program, timeline.rights
     seen: set[tuple[str, Place]] = set()
     for ran in timeline.of(Ran):
         if ran.statement.kind not in _WORK or not is_for_tenant(program, ran.before):

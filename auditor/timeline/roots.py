@@ -117,15 +117,20 @@ class Roots:
 
         models = self._models_of(claimed.keys())
         changing = Changing(self.program, claimed, models)
-        known = set(modules)
-        modules = [*modules, *(module for module in self.program.modules if module not in known and not module.test)]
-        for function in list(self._functions(modules)):
-            walked = function in self.walker.calls.entered or function in self._begun
+        for function in self._left(modules):
             # An object of a model finds its connection by itself.
-            if walked or not (function.owner in models or self._has_connection(function)):
+            if not (function.owner in models or self._has_connection(function)):
                 continue
             if function in changing or self.walker.records.is_named(claimed, function):
                 self._entry(function)
+
+    def _left(self, modules: list[ModuleInfo]) -> Iterator[FunctionInfo]:
+        """The functions of these modules and of all others but tests, each that was not walked until then."""
+        known = set(modules)
+        modules = [*modules, *(module for module in self.program.modules if module not in known and not module.test)]
+        for function in list(self._functions(modules)):
+            if function not in self.walker.calls.entered and function not in self._begun:
+                yield function
 
     def _walk_tasks_of_tenants(self, modules: list[ModuleInfo]) -> None:
         """Walk the tasks that change tables which others change for a tenant, under a policy that asks for one."""
@@ -139,11 +144,8 @@ class Roots:
         from auditor.program.job_tables import Changing
 
         changing = Changing(self.program, changed, self._models_of(changed.keys()))
-        known = set(modules)
-        modules = [*modules, *(module for module in self.program.modules if module not in known and not module.test)]
-        for function in list(self._functions(modules)):
-            walked = function in self.walker.calls.entered or function in self._begun
-            if not walked and is_task(function) and self._has_connection(function) and function in changing:
+        for function in self._left(modules):
+            if is_task(function) and self._has_connection(function) and function in changing:
                 self._entry(function)
 
     def _models_of(self, tables: Collection[str]) -> frozenset[ClassInfo]:

@@ -95,7 +95,7 @@ class Tasks:
         if current in state.connections:
             return self.database.blocks.enter(inner, state, frame, span)
         return [
-            (inside, Connection(current) if value == Connection(current) else value, (TAKEN + how, key, depth))
+            (inside, value, (TAKEN + how, key, depth))
             for after, _ in self.database.pools.acquire(block.key, state, frame, span, current)
             for inside, value, (how, key, depth) in self.database.blocks.enter(inner, after, frame, span)
         ]

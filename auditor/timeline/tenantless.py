@@ -10,7 +10,7 @@ from auditor.sql.meaning import Kind
 from auditor.timeline.connection import Life
 from auditor.timeline.entries import Entry
 from auditor.timeline.events import Opened, Ran, Stranded, Tenantless, Worked
-from auditor.timeline.rights import Rights, is_for_tenant
+from auditor.timeline.rights import is_for_tenant
 from auditor.timeline.settings import NOTHING
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def unset(timeline: Timeline, security: Security) -> Iterator[Unset]:
     program = timeline.program
     if _sets_by_itself(program):
         return
-    rights = Rights(program)
+    rights = timeline.rights
     with_tenant = {
         _source(ran.before, timeline): ran.place
         for ran in timeline.of(Ran)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.drivers.model import Thing
+from auditor.program.tree import last_name
 from auditor.python import nodes
 from auditor.timeline.outside import is_client
 from auditor.timeline.state import Flow, Frame, State
@@ -127,7 +128,7 @@ class Types:
 
     def _typed_generic(self, annotation: nodes.Subscript, frame: Frame, key: Key) -> Value:
         head = annotation.value
-        name = _last_name(head)
+        name = last_name(head)
         inner = annotation.key.items if isinstance(annotation.key, nodes.Items) else (annotation.key,)
         if name == "Annotated":
             for extra in inner[1:]:
@@ -146,7 +147,7 @@ class Types:
 
     def _typed_callable(self, returned: nodes.Expression, frame: Frame, key: Key) -> Value:
         """`Callable[[], Session]`: whatever it is, it hands out sessions as a factory does."""
-        while isinstance(returned, nodes.Subscript) and _last_name(returned.value) in _HANDS_OUT:
+        while isinstance(returned, nodes.Subscript) and last_name(returned.value) in _HANDS_OUT:
             returned = returned.key.items[0] if isinstance(returned.key, nodes.Items) else returned.key
         value = self.walker.objects.constant(returned, frame)
         known = drivers.typed_as(value.name) if isinstance(value, External) else None
@@ -187,8 +188,3 @@ class Types:
     def is_typed(self, instance: Instance) -> bool:
         """Whether the object is one whose making is not seen."""
         return instance.key in self._typed
-
-
-def _last_name(node: nodes.Expression) -> str:
-    """The last name of a dotted one."""
-    return node.id if isinstance(node, nodes.Name) else node.name if isinstance(node, nodes.Attribute) else ""

@@ -14,8 +14,9 @@ from auditor.program.history import History
 from auditor.program.revisions import in_order, is_revision
 from auditor.timeline import orm
 from auditor.timeline.connection import ConnectionState, Life, Status
-from auditor.timeline.state import TooMuchError
-from auditor.timeline.values import NONE, Connection, External, Made, Text, options_of
+from auditor.timeline.invocation import Invocation
+from auditor.timeline.state import Flow, TooMuchError
+from auditor.timeline.values import NONE, Connection, External, Function, Made, Text, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from auditor.program.code import FunctionInfo, ModuleInfo
     from auditor.program.revisions import Revision
     from auditor.timeline.evaluate import Results
-    from auditor.timeline.invocation import Invocation
     from auditor.timeline.values import Key, Value
     from auditor.timeline.walker import Walker
 
@@ -87,10 +87,6 @@ class Upgrades:
 
     def _walk(self, upgrade: FunctionInfo, module: ModuleInfo) -> None:
         walker = self.walker
-        from auditor.timeline.invocation import Invocation
-        from auditor.timeline.state import Flow
-        from auditor.timeline.values import Function
-
         frame = walker.names.module_frame(module)
         call = Invocation((), (), walker.names.start(), frame, Flow(), upgrade.node.name_span)
         walker.calls.apply(Function(upgrade, frame.key), call)
