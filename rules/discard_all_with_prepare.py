@@ -17,17 +17,6 @@ RULE = Rule(
 )
 
 
-#: From this version on psycopg notices DISCARD ALL, if only where its text is first seen while statements are cached.
-_NOTICES = (3, 3, 5)
-
-
-def _told(driver: str, numbers: tuple[int, ...]) -> str:
-    """What the version that the project runs with changes of it: nothing to rely on."""
-    if driver == "psycopg" and numbers >= _NOTICES:
-        return "; {version}, which {file} tells, notices it only by luck, and not with one to five statements a job"
-    return " ({version}, which {file} tells)"
-
-
 def check(timeline: Timeline) -> Iterator[Finding]:
     for ran in timeline.discards():
         if ran.before.in_transaction and ran.statement.kind == "discard":
@@ -35,11 +24,10 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         if ran.before.prepares_after is None or not timeline.is_used_again(ran):
             continue
         what = "DISCARD ALL" if ran.statement.kind == "discard" else "DEALLOCATE ALL"
-        version = timeline.version_of(ran)
-        of_version = ""
+        version, of_version = timeline.version_of(ran), ""
         if version is not None:
-            told = _told(ran.before.driver, version.numbers)
-            of_version = told.format(version=f"{ran.before.driver} {version.text}", file=version.path)
+            said = f"{ran.before.driver} {version.text}, which {version.path} tells"
+            of_version = _told(said, timeline.notices_discard(ran))
         finding = RULE.at(
             ran.place,
             f"{what} drops the statements that {ran.before.driver} has prepared and still counts on: "
@@ -57,3 +45,12 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             "(psycopg: prepare_threshold=None, asyncpg: statement_cache_size=0); or "
             "RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES"
         )
+
+
+def _told(version: str, notices: bool) -> str:
+    """What the version that the project runs with changes of it: nothing to rely on."""
+    return (
+        f"; {version}, notices it only by luck, and not with one to five statements a job"
+        if notices
+        else f" ({version})"
+    )

@@ -169,6 +169,8 @@ class Driver:
     prepare_option: str = "prepare_threshold"
     #: The option of connect() for the size of the cache of prepared statements, where 0 stands for none.
     cache_option: str = ""
+    #: From this version on it notices that DISCARD ALL has dropped its statements, by luck alone; empty: never.
+    notices_discard: tuple[int, ...] = ()
     after_block: AfterBlock = AfterBlock.CLOSE
     #: `with connection:` begins a transaction even in autocommit, and cannot stand in another one.
     block_begins: bool = False

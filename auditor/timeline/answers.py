@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from auditor.drivers import DRIVERS
+from auditor import drivers
 from auditor.drivers.model import Callback
 from auditor.findings import Confidence, Place
 from auditor.program.catalogue import UNNAMED
@@ -65,7 +65,7 @@ ROLES = frozenset({"role", "session_authorization"})
 
 
 #: Drivers whose pools set a session back, which a pooler behind them may do to another session.
-_RESETTING = frozenset(driver.name for driver in DRIVERS if driver.pool_resets)
+_RESETTING = frozenset(driver.name for driver in drivers.DRIVERS if driver.pool_resets)
 
 
 class Leak(NamedTuple):
@@ -348,6 +348,12 @@ class Timeline:
     def version_of(self, ran: Ran) -> Version | None:
         """The version of the driver that a statement runs through, where the project tells it."""
         return self.program.version_of(ran.before.driver, ran.call.path)
+
+    def notices_discard(self, ran: Ran) -> bool:
+        """Whether that version notices, by luck, that DISCARD ALL has dropped the statements of its connection."""
+        driver, version = drivers.by_name(ran.before.driver), self.version_of(ran)
+        since = driver.notices_discard if driver is not None else ()
+        return version is not None and bool(since) and version.numbers >= since
 
     def is_used_again(self, ran: Ran) -> bool:
         """Whether the connection that a statement ran on serves other jobs after it."""
