@@ -14,7 +14,21 @@ from auditor.findings import Confidence, Severity
 from auditor.listing import upward
 
 FORMATS = ("text", "concise", "json", "github")
-DRIVERS = ("psycopg", "psycopg2", "asyncpg")
+#: The names of `auditor.drivers.DRIVERS`, written out: what they describe is only imported when SQL is found.
+DRIVERS = (
+    "psycopg",
+    "psycopg2",
+    "asyncpg",
+    "django",
+    "sqlalchemy",
+    "pg8000.native",
+    "pg8000",
+    "peewee",
+    "piccolo",
+    "aiopg",
+    "databases",
+    "tortoise",
+)
 #: Of a pooler between the program and its database.
 POOL_MODES = ("session", "transaction", "statement")
 

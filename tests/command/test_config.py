@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from auditor.config import Config, DriverDefaults, read_config
+from auditor import drivers
+from auditor.cli import main
+from auditor.config import DRIVERS, Config, DriverDefaults, read_config
 from auditor.errors import UserError
 from auditor.findings import Confidence, Severity
 from auditor.globs import matcher
@@ -161,7 +163,7 @@ WRONG = {
     ),
     "a driver we don't know": (
         "[drivers.mysql]\nautocommit = true",
-        "tenant-audit.toml: drivers.mysql is not a driver; it must be one of psycopg, psycopg2, asyncpg",
+        f"tenant-audit.toml: drivers.mysql is not a driver; it must be one of {', '.join(DRIVERS)}",
     ),
     "a key of a driver": (
         "[drivers.psycopg]\nautocomit = true",
@@ -262,3 +264,33 @@ GLOBS = {
 @pytest.mark.parametrize(("pattern", "path", "expected"), GLOBS.values(), ids=GLOBS)
 def test_patterns_of_paths(pattern: str, path: str, expected: bool) -> None:
     assert matcher([pattern], "/project")(f"/project/{path}") is expected
+
+
+def test_every_driver_can_be_configured() -> None:
+    assert [driver.name for driver in drivers.DRIVERS] == list(DRIVERS)
+
+
+@pytest.mark.parametrize(
+    ("driver", "execute"),
+    {
+        "psycopg": "conn.execute",
+        "psycopg2": "conn.cursor().execute",
+        "asyncpg": "conn.execute",
+        "django": "conn.cursor().execute",
+        "sqlalchemy": "conn.execute",
+        "pg8000.native": "conn.run",
+        "pg8000": "conn.cursor().execute",
+        "aiopg": "conn.cursor().execute",
+        "databases": "conn.execute",
+        "tortoise": "conn.execute_query",
+    }.items(),
+)
+def test_sql_without_an_import_goes_through_the_default_driver(
+    driver: str, execute: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(here / "worker.py", f"async def run(conn):\n    await {execute}('SET app.tenant = 1')\n")
+    assert main(["timeline", "."]) == 0
+    assert "nothing here runs statements" in capsys.readouterr().out
+    write(here / "tenant-audit.toml", f"default-driver = '{driver}'\n[drivers.'{driver}']\nautocommit = true\n")
+    assert main(["timeline", "."]) == 0
+    assert "SET app.tenant = 1" in capsys.readouterr().out
