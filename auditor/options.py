@@ -194,7 +194,7 @@ def _for_lab() -> _Parser:
     size.add_argument("--quick", action="store_true", help="all of them within three minutes (the default)")
     size.add_argument("--full", action="store_true", help="as many jobs as were measured before")
     group.add_argument("--json", metavar="FILE", help="write what was found there, too; - for standard output instead")
-    group.add_argument("--html", metavar="FILE", help="write a page with tables and pictures, too")
+    group.add_argument("--html", metavar="FILE", help="write a page with tables and pictures of experiments, too")
     group.add_argument("--seed", type=int, default=1, metavar="N", help="for what is random (default: 1)")
     _add_color(group)
     _add_common(group)

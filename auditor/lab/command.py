@@ -60,6 +60,8 @@ def _prove(options: Namespace, look: Look) -> int:
     from auditor.lab.prove import provable, prove
     from auditor.lab.show import show_proven
 
+    if options.html is not None:
+        raise UserError("the page is made of experiments; lab prove writes what it finds with --json")
     rules = provable(options.names[1:])
 
     def work(server: Server, say: Say) -> Iterator[Proven]:

@@ -53,3 +53,9 @@ def test_the_command_shows_both(
     assert (proof["code"], proof["holds"]) == ("TA102", True)
     assert cli.main(["lab", "prove", "TA901", "--dsn", database]) == 2
     assert "speaks of nothing that happens on a server" in capsys.readouterr().err
+
+
+def test_a_page_is_refused_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lab", "prove", "TA102", "--html", str(tmp_path / "x.html")]) == 2
+    assert "--json" in capsys.readouterr().err
+    assert not (tmp_path / "x.html").exists()
