@@ -159,7 +159,7 @@ class Blocks:
         kept = call.state.get(key, "exit")
         if not isinstance(kept, Items):
             of_driver = isinstance(manager, Block) and name in ("commit", "rollback")
-            return self.walker.database.refused(manager.key, call) if of_driver else [(call.state, UNKNOWN)]
+            return self.walker.database.endings.refused(manager.key, call) if of_driver else [(call.state, UNKNOWN)]
         how, one, other = (part.value for part in kept.items if isinstance(part, (Text, Literal)))
         exit_as = (str(how), int(one or 0), int(other or 0))
         failed = self.walker.raised("python", None, call.span, call.frame)

@@ -291,7 +291,7 @@ class Calls:
         objects = self.walker.objects
         if objects.is_enum(cls.info):
             return [(call.state, UNKNOWN)]
-        made = self.walker.database.make_derived(cls.info, call)
+        made = self.walker.database.connecting.make_derived(cls.info, call)
         if made is not None:
             return made
         query = self.walker.models.managers.query(cls.info, call.argument(0, "model"))
@@ -420,8 +420,8 @@ class Calls:
             flow.raises.append((self.walker.failed(state, raised), raised))
         if key is None:
             return [state]
-        self.walker.database.may_fail(key, state, flow, span, frame)
-        return [state, *self.walker.database.kept_by_user(key, state, frame, span)]
+        self.walker.database.endings.may_fail(key, state, flow, span, frame)
+        return [state, *self.walker.database.endings.kept_by_user(key, state, frame, span)]
 
     def _gone_on(self, state: State, place: Place, frame: Frame) -> State:
         """What was asked for goes on in code that is not seen, on other connections than one that was given back."""
@@ -446,7 +446,7 @@ class Calls:
         raised = self.walker.raised("python", None, call.span, call.frame)
         call.flow.raises.append((self.walker.failed(state, raised), raised))
         if key is not None:
-            self.walker.database.may_fail(key, state, call.flow, call.span, call.frame)
+            self.walker.database.endings.may_fail(key, state, call.flow, call.span, call.frame)
         return [(state, Unknown(row=row))]
 
     def _for_effect(self, callee: Value, call: Invocation) -> bool:
@@ -508,7 +508,7 @@ class Calls:
             return self.walker.mapper.method(receiver, callee.name, call)
         if isinstance(receiver, (Items, Mapping, Row)):
             return [(call.state, collections.read(receiver, callee.name, call.positional))]
-        guessed = self.walker.database.guess(receiver, callee.name, call)
+        guessed = self.walker.database.connecting.guess(receiver, callee.name, call)
         return guessed if guessed is not None else self.walker.library.method(callee, call)
 
 

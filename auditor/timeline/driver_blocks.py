@@ -201,7 +201,7 @@ class DriverBlocks:
         commits = (driver is None or driver.borrow_commits) and not connection.barred
         # Whether a transaction is open may not be known: what a commit keeps is kept in autocommit, too.
         if commits and (connection.in_transaction or connection.status is Status.UNKNOWN):
-            state = self.database.end(key, state, end, END_OF_BLOCK, frame.module.place(span), frame)
+            state = self.database.endings.end(key, state, end, END_OF_BLOCK, frame.module.place(span), frame)
         return self.database.pools.release(pool, key, state, frame, span)
 
     def _leave_begun(
@@ -245,7 +245,7 @@ class DriverBlocks:
         """The outermost of the blocks that keep a connection open closes it."""
         known = self.database.state_of(key, state)
         left = state.connect(key, replace(known, holders=max(known.holders - 1, 0)))
-        return [self.database.reopened(key, left)] if known.holders <= 1 else [left]
+        return [self.database.endings.reopened(key, left)] if known.holders <= 1 else [left]
 
     def why_not(self, exit_as: ExitAs, state: State, frame: Frame, span: nodes.Span) -> Raised:
         """What keeps a block from being entered."""
@@ -312,15 +312,15 @@ class DriverBlocks:
             return self.database.sessions.close(key, state, frame, span, END_OF_BLOCK)
         if driver is not None and driver.after_block is AfterBlock.DROP:
             if connection.in_transaction:
-                state = self.database.end(key, state, "rollback", END_OF_BLOCK, place, frame)
-            return [self.database.closed(key, state)]
+                state = self.database.endings.end(key, state, "rollback", END_OF_BLOCK, place, frame)
+            return [self.database.endings.closed(key, state)]
         if connection.in_transaction or connection.status is Status.UNKNOWN:
-            state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
+            state = self.database.endings.end(key, state, end, END_OF_BLOCK, place, frame)
         connection = self.database.state_of(key, state)
         if driver is not None and driver.block_begins:
             connection = change.out_of_block(replace(connection, misled=False))
         if driver is not None and driver.after_block is AfterBlock.CLOSE and connection.pool is None:
-            return [self.database.closed(key, state)]
+            return [self.database.endings.closed(key, state)]
         return [state.connect(key, connection)]
 
     def _leave_transaction(
@@ -333,7 +333,7 @@ class DriverBlocks:
         if kind == "savepoint":
             state = self.leave_savepoint(key, depth, end, state, place, frame)
         else:
-            state = self.database.end(key, state, end, END_OF_BLOCK, place, frame)
+            state = self.database.endings.end(key, state, end, END_OF_BLOCK, place, frame)
         after = self.database.state_of(key, state)
         after = change.out_of_block(after)
         if kind == "unknown":

@@ -88,7 +88,7 @@ class HeldConnections:
         if known is None:
             return None
         driver, alias = known
-        autocommit, prepares, _ = self.database.connect_options(driver, {})
+        autocommit, prepares, _ = self.database.connecting.connect_options(driver, {})
         settings = self.walker.program.database_settings(alias)
         if settings.autocommit is not None:
             autocommit = Autocommit.ON if settings.autocommit else Autocommit.OFF
@@ -214,7 +214,7 @@ class HeldConnections:
         connection = self.database.state_of(key, call.state)
         value = call.argument(0, "rollback", default=TRUE)
         if connection.blocks == 0 and connection.status is not Status.UNKNOWN:
-            return self.database.refused(key, call)
+            return self.database.endings.refused(key, call)
         if connection.in_transaction and value == TRUE:
             connection = replace(change.abort(connection, call.place), doomed=True)
         elif connection.doomed and value == FALSE:
@@ -240,7 +240,7 @@ class HeldConnections:
         if not connection.in_transaction:
             return [(call.state, NONE)]
         if connection.status is Status.ABORTED:
-            self.database.may_fail(key, call.state, call.flow, call.span, call.frame)
+            self.database.endings.may_fail(key, call.state, call.flow, call.span, call.frame)
             return []
         name = f"s{self.walker.keys.of('savepoint', call.frame.key, call.span)}"
         return [(call.state.connect(key, change.savepoint(connection, name)), Text(name))]
@@ -252,7 +252,7 @@ class HeldConnections:
         if not connection.in_transaction or not isinstance(name, Text):
             return [(call.state, NONE)]
         if not back and connection.status is Status.ABORTED:
-            self.database.may_fail(key, call.state, call.flow, call.span, call.frame)
+            self.database.endings.may_fail(key, call.state, call.flow, call.span, call.frame)
             return []
         if back:
             after = change.rollback_to(connection, name.value, call.place)

@@ -59,7 +59,7 @@ class Inside:
             after = self.database.state_of(block.key, state)
             after = change.savepoint(after, "") if begins and after.in_transaction else after
         else:
-            state = self.database.end(block.key, call.state, name, f"{name}()", call.place, call.frame)
+            state = self.database.endings.end(block.key, call.state, name, f"{name}()", call.place, call.frame)
             after = self.database.state_of(block.key, state)
             after = change.begin(after, call.place) if begins else after
         return [(state.connect(block.key, after), NONE)]

@@ -137,7 +137,7 @@ class Library:
         if built is not None:
             return [(call.state, built)]
         made = drivers.made_by(name)
-        return self.walker.database.make(made[0], made[1], call) if made is not None else None
+        return self.walker.database.connecting.make(made[0], made[1], call) if made is not None else None
 
     @staticmethod
     def _statement(call: Invocation) -> Results:

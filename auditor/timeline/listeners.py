@@ -187,7 +187,9 @@ class Listeners:
         states = []
         for opened in sessions.opened(session, call):
             for begun in sessions.begun(session.key, call.at(opened)):
-                done = self.database.end(session.key, begun, "commit", "whoever comes by", call.place, call.frame)
+                done = self.database.endings.end(
+                    session.key, begun, "commit", "whoever comes by", call.place, call.frame
+                )
                 states.extend(sessions.close(session.key, done, call.frame, call.span, "close()"))
         return states
 

@@ -112,7 +112,7 @@ class Loops:
         if isinstance(source, Pending) and source.function.info.node.is_generator:
             return self._over_generator(node, source, state, frame, flow)
         if isinstance(source, Cursor):
-            source = self.walker.database.fetched(source, state, many=True)
+            source = self.walker.database.cursors.fetched(source, state, many=True)
         known = isinstance(source, (Items, Mapping)) and not source.open
         exits: list[State] = []
         elements = self.walker.elements(source)
@@ -133,7 +133,11 @@ class Loops:
 
         turns = Turns.JOBS if from_row(source) else Turns.LIST
         # A loop over no jobs at all has claimed none.
-        empty = self.walker.database.no_job(state, source.key) if isinstance(source, Row) and source.claimed else state
+        empty = (
+            self.walker.database.endings.no_job(state, source.key)
+            if isinstance(source, Row) and source.claimed
+            else state
+        )
         seen: list[State] = []
         self._until_rest([state], turn, frame, flow, exits, node.span, turns, seen)
         ends = merge([empty, *(left_behind(state, end) for end in seen)])
@@ -239,7 +243,7 @@ class Loops:
         """The end of a turn: the job it was about is over, and what it left on its connections is inherited."""
         over_jobs = turns is Turns.JOBS
         if after.job.claims and (after.job.claims != before.job.claims or over_jobs):
-            after = self.walker.database.job_ends(after, frame.module.place(span), frame.symbol)
+            after = self.walker.database.endings.job_ends(after, frame.module.place(span), frame.symbol)
         freed = after.job.freed if over_jobs and after.job.freed != before.job.freed else None
         freed = freed._replace(turned=True) if freed is not None and freed.batch else None
         after = after.with_job(replace(before.job, freed=freed or before.job.freed))

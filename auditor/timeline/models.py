@@ -305,7 +305,9 @@ class Models:
             state, value = self._fetched(query, after, call, many=False)
             if always:
                 missing = (
-                    self.walker.database.no_job(state, key) if isinstance(value, Instance) and value.claim else state
+                    self.walker.database.endings.no_job(state, key)
+                    if isinstance(value, Instance) and value.claim
+                    else state
                 )
                 raised = self.walker.raised("python", None, call.span, call.frame)
                 call.flow.raises.append((missing, raised))

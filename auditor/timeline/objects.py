@@ -366,7 +366,7 @@ class Objects:
             return [state.bind(receiver.key, name, value)]
         if isinstance(receiver, (Connection, Cursor)):
             call = Invocation((value,), (), state, frame, flow, span)
-            states = self.walker.database.set_attribute(receiver, name, call)
+            states = self.walker.database.switches.set_attribute(receiver, name, call)
             if isinstance(receiver, Connection) and receiver.info is not None:
                 return [after.bind(receiver.key, name, value) for after in states]
             return states

@@ -73,7 +73,7 @@ class Parameters:
     def _typed(self, info: FunctionInfo, parameter: nodes.Parameter, frame: Frame) -> Value:
         key = self.walker.keys.of("given", info, parameter.name)
         if parameter.annotation is None:
-            value = self.walker.database.named(parameter.name, info.module, key)
+            value = self.walker.database.connecting.named(parameter.name, info.module, key)
         else:
             value = self.walker.types.typed(parameter.annotation, frame, key)
         connection = holds_connection(value)

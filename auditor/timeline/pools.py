@@ -88,7 +88,7 @@ class Pools:
         """A pool that the code makes, its callbacks being tried on a connection of their own."""
         options = call.options
         given = options if driver.pool_kwargs is None else _options(options.get(driver.pool_kwargs), call.is_open)
-        settings = self.walker.database.connect_options(driver, given)
+        settings = self.walker.database.connecting.connect_options(driver, given)
         callbacks = tuple(
             (which, options[name])
             for name, which in driver.callbacks.items()
@@ -122,7 +122,7 @@ class Pools:
     def given(self, driver: Driver, thing: Thing, key: Key) -> Pool:
         """A pool that is only known by its type: of the driver's defaults, and of whose making is not seen."""
         if key not in self.known:
-            autocommit, prepares, client = self.walker.database.options_of_given(driver)
+            autocommit, prepares, client = self.walker.database.connecting.options_of_given(driver)
             self.known[key] = PoolInfo(
                 key,
                 driver,
@@ -235,8 +235,8 @@ class Pools:
         if before is None:
             return [state]
         state = self._strand(before, state, place)
-        if before.in_transaction and self.walker.database.sends_end(before):
-            state = self.walker.database.end(key, state, "rollback", "the pool", place, frame)
+        if before.in_transaction and self.walker.database.endings.sends_end(before):
+            state = self.walker.database.endings.end(key, state, "rollback", "the pool", place, frame)
         busy = info.driver.pool_closes_busy and before.in_transaction
         if info.null or close or busy or before.status is Status.CLOSED:
             return [state.disconnect(key)]

@@ -287,7 +287,9 @@ class Records:
             return results
         for after, value in results:
             none = isinstance(value, Row) and value.claimed
-            missing = self.walker.database.no_job(after, value.key) if none and isinstance(value, Row) else after
+            missing = (
+                self.walker.database.endings.no_job(after, value.key) if none and isinstance(value, Row) else after
+            )
             call.flow.raises.append((missing, self.walker.raised("python", None, call.span, call.frame)))
         return results
 

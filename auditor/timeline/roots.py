@@ -346,7 +346,7 @@ class Roots:
             if once or how == "raise":
                 state = self._abandoned(state, place, frame, once)
             if state.job.claims:
-                state = self.walker.database.job_ends(state, place, symbol)
+                state = self.walker.database.endings.job_ends(state, place, symbol)
             if not once and span is not None:
                 state = self.walker.database.sessions.abandoned(state, frame, span)
             if not once:
@@ -359,7 +359,9 @@ class Roots:
         for key, connection in state.connections.items():
             own = connection.life is Life.JOB and connection.root == self.walker.root
             if connection.in_transaction and (own or (once and connection.life is not Life.GIVEN)):
-                state = self.walker.database.end(key, state, "rollback", "the end of its connection", place, frame)
+                state = self.walker.database.endings.end(
+                    key, state, "rollback", "the end of its connection", place, frame
+                )
         return state
 
     def _handed_on(self, state: State, place: Place, symbol: str) -> State:

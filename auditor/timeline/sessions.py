@@ -189,7 +189,7 @@ class Sessions:
         key = self.walker.keys.of("session", call.frame.key, call.span)
         way = (call.state.disconnect(key), self.open(key, pool))
         own = self._classes.get(info.key)
-        return [way] if own is None else self.database.as_own(own, way, call)
+        return [way] if own is None else self.database.connecting.as_own(own, way, call)
 
     def bound(self, session: Connection, call: Invocation) -> None:
         """`super().__init__(bind, …)` of the project's own class of sessions tells its engine."""
@@ -232,7 +232,7 @@ class Sessions:
             return [state]
         if connection.pool is None or connection.status is Status.CLOSED:
             if connection.in_transaction or connection.status is Status.UNKNOWN:
-                state = self.database.end(key, state, "rollback", by, frame.module.place(span), frame)
+                state = self.database.endings.end(key, state, "rollback", by, frame.module.place(span), frame)
             return [state]
         return self.database.pools.release(connection.pool, key, state, frame, span)
 
@@ -258,7 +258,7 @@ class Sessions:
                 results.append((state, Block("begun", key, call.span, how="transaction")))
                 continue
             if connection.status is Status.ABORTED or connection.autocommit is Autocommit.ON:
-                self.database.may_fail(key, state, call.flow, call.span, call.frame)
+                self.database.endings.may_fail(key, state, call.flow, call.span, call.frame)
                 continue
             after = change.savepoint(connection, "")
             event = Began(call.place, key, after, True, call.frame.symbol)

@@ -77,7 +77,7 @@ class Statements:
             states = merge([after for before in states for after in self._one(run, statement, before)])
         if alone:
             states = [
-                self.database.end(key, after, "commit", "the end of the message", call.place, call.frame)
+                self.database.endings.end(key, after, "commit", "the end of the message", call.place, call.frame)
                 for after in states
             ]
         return states
@@ -143,7 +143,7 @@ class Statements:
         """The edge of a statement that can only fail with its connection, which then has no next user."""
         after = change.rollback(before, place)
         job = state.job.with_undone(after.undone)
-        gone = self.database.closed(run.key, state.connect(run.key, after).with_job(job))
+        gone = self.database.endings.closed(run.key, state.connect(run.key, after).with_job(job))
         raised = self.walker.raised("sql", None, run.call.span, run.call.frame)
         run.call.flow.raises.append((self.walker.failed(gone, raised), raised))
 

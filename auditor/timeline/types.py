@@ -96,7 +96,7 @@ class Types:
             known = drivers.typed_as(value.name)
             if known is None:
                 return Made(value.name) if is_client(value.name) else UNKNOWN
-            return self.walker.database.given(known[0], known[1], key)
+            return self.walker.database.connecting.given(known[0], known[1], key)
         if isinstance(value, Class):
             given = self._given_derived(value.info, key)
             if given is not None:
@@ -156,14 +156,14 @@ class Types:
         if known is None or known[1] not in (Thing.SESSION, Thing.ASYNC_SESSION):
             return UNKNOWN
         thing = Thing.ASYNC_SESSIONS if known[1] is Thing.ASYNC_SESSION else Thing.SESSIONS
-        return self.walker.database.given(known[0], thing, key)
+        return self.walker.database.connecting.given(known[0], thing, key)
 
     def _given_derived(self, info: ClassInfo, key: Key) -> Value | None:
         """Something of the driver's, of a class of the project; None where the class is derived from nothing such."""
         base = self.walker.objects.library_base(info)
         if base is None:
             return None
-        given = self.walker.database.given(base[0], base[1], key)
+        given = self.walker.database.connecting.given(base[0], base[1], key)
         return replace(given, info=info) if isinstance(given, Connection) else given
 
     def me(self, info: ClassInfo) -> Value:

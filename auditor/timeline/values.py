@@ -475,3 +475,11 @@ def holds_connection(value: Value) -> Key | None:
     if isinstance(value, Mapping):
         return next((key for _, part in value.pairs if (key := holds_connection(part)) is not None), None)
     return None
+
+
+def key_of(receiver: Value) -> Key:
+    """The connection that a connection or cursor works on."""
+    if isinstance(receiver, Connection):
+        return receiver.key
+    assert isinstance(receiver, Cursor)
+    return receiver.connection

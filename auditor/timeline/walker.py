@@ -398,7 +398,7 @@ class Walker:
             return None
         claimed = [key for option in kept if (key := _claimed_on(option))]
         if claimed and not there:
-            state = self.database.no_job(state, claimed[0])
+            state = self.database.endings.no_job(state, claimed[0])
             kept = [
                 NONE if _claimed_on(option) and not (isinstance(option, Row) and option.many) else option
                 for option in kept

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.timeline.world import codes
+from auditor.timeline.events import Ran
+from tests.timeline.world import codes, walked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -387,3 +388,19 @@ def test_kinds(name: str, tmp_path: Path) -> None:
         if "# TA" in line
     ]
     assert sorted(codes(tmp_path, source)) == sorted(wanted)
+
+
+def test_what_is_opened_again_is_opened_with_the_same_options(tmp_path: Path) -> None:
+    source = """
+    from peewee import PostgresqlDatabase
+    db = PostgresqlDatabase("app", user="owner", options="-c app.tenant=acme")
+
+    def run():
+        db.execute_sql("SET app.user = 1")
+        db.close()
+        db.execute_sql("UPDATE jobs SET state = 'done'")
+    """
+    ran = [event for event in walked(tmp_path, {"worker.py": source}).events if isinstance(event, Ran)]
+    last = ran[-1].before
+    assert last.user == "owner"
+    assert [(setting.name, setting.current.value) for setting in last.settings] == [("app.tenant", "acme")]
