@@ -1,27 +1,12 @@
-"""Pictures where a line says more than a table: as text for a terminal, and as SVG for a page."""
+"""Pictures where a line says more than a table: what is in them. They are drawn as text or as SVG."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-
-class Chart(Protocol):
-    """A picture."""
-
-    @property
-    def title(self) -> str: ...
-
-    def text(self, width: int, colour: bool) -> str:
-        """The picture in so many columns."""
-        ...
-
-    def svg(self) -> str:
-        """The picture as an SVG element, whose colours are the page's."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -33,16 +18,6 @@ class Lines:
     steps: Sequence[str]
     series: Mapping[str, Sequence[float]]
 
-    def text(self, width: int, colour: bool) -> str:
-        from auditor.lab.chart_text import lines
-
-        return lines(self, width, colour)
-
-    def svg(self) -> str:
-        from auditor.lab.chart_svg import lines
-
-        return lines(self)
-
 
 @dataclass(frozen=True)
 class Bars:
@@ -52,16 +27,6 @@ class Bars:
     unit: str
     bars: Mapping[str, float]
 
-    def text(self, width: int, colour: bool) -> str:
-        from auditor.lab.chart_text import bars
-
-        return bars(self, width, colour)
-
-    def svg(self) -> str:
-        from auditor.lab.chart_svg import bars
-
-        return bars(self)
-
 
 @dataclass(frozen=True)
 class Spans:
@@ -70,12 +35,5 @@ class Spans:
     title: str
     lanes: Mapping[str, Sequence[tuple[float, float, str]]]
 
-    def text(self, width: int, colour: bool) -> str:
-        from auditor.lab.chart_text import spans
 
-        return spans(self, width, colour)
-
-    def svg(self) -> str:
-        from auditor.lab.chart_svg import spans
-
-        return spans(self)
+Chart: TypeAlias = Lines | Bars | Spans

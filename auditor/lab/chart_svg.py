@@ -5,18 +5,25 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from auditor.lab.chart import Bars, Chart, Lines, Spans
 from auditor.lab.chart_text import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from auditor.lab.chart import Bars, Lines, Spans
 
 _WIDTH, _LEFT, _RIGHT = 720, 64, 16
 _ROW = 26
 
 
-def lines(chart: Lines) -> str:
+def svg(chart: Chart) -> str:
+    """The picture as an SVG element."""
+    if isinstance(chart, Lines):
+        return _lines(chart)
+    return _bars(chart) if isinstance(chart, Bars) else _spans(chart)
+
+
+def _lines(chart: Lines) -> str:
     """One line a variant, with its name below in its colour."""
     top, height = 34, 220
     most = max((figure for series in chart.series.values() for figure in series), default=0) or 1
@@ -43,7 +50,7 @@ def lines(chart: Lines) -> str:
     return _svg(parts, top + height + 44 + 20 * len(chart.series), chart.title)
 
 
-def bars(chart: Bars) -> str:
+def _bars(chart: Bars) -> str:
     """One bar a variant."""
     most = max(chart.bars.values(), default=0) or 1
     left = _beside(chart.bars)
@@ -57,7 +64,7 @@ def bars(chart: Bars) -> str:
     return _svg(parts, 40 + _ROW * len(chart.bars), chart.title)
 
 
-def spans(chart: Spans) -> str:
+def _spans(chart: Spans) -> str:
     """One lane a worker."""
     until = max((end for lane in chart.lanes.values() for _, end, _ in lane), default=0) or 1
     left = _beside(chart.lanes)

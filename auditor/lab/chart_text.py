@@ -5,17 +5,24 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from auditor.lab.chart import Bars, Chart, Lines, Spans
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from auditor.lab.chart import Bars, Lines, Spans
 
 _HEIGHT = 10
 _NARROWEST, _WIDEST = 20, 60
 _COLOURS = ("31", "33", "32", "36", "35", "34")
 
 
-def lines(chart: Lines, width: int, colour: bool) -> str:
+def text(chart: Chart, width: int, colour: bool) -> str:
+    """The picture in so many columns."""
+    if isinstance(chart, Lines):
+        return _lines(chart, width, colour)
+    return _bars(chart, width, colour) if isinstance(chart, Bars) else _spans(chart, width, colour)
+
+
+def _lines(chart: Lines, width: int, colour: bool) -> str:
     """One letter a variant, at the height of its figure; several at one place are a `*`."""
     most = max((figure for series in chart.series.values() for figure in series), default=0) or 1
     label = len(number(most))
@@ -37,7 +44,7 @@ def lines(chart: Lines, width: int, colour: bool) -> str:
     return "\n".join(told)
 
 
-def bars(chart: Bars, width: int, colour: bool) -> str:
+def _bars(chart: Bars, width: int, colour: bool) -> str:
     """One bar a variant, with its figure behind it."""
     most = max(chart.bars.values(), default=0) or 1
     label = max(map(len, chart.bars), default=0)
@@ -49,7 +56,7 @@ def bars(chart: Bars, width: int, colour: bool) -> str:
     return "\n".join(told)
 
 
-def spans(chart: Spans, width: int, colour: bool) -> str:
+def _spans(chart: Spans, width: int, colour: bool) -> str:
     """One lane a worker; what it did fills the time that it took."""
     until = max((end for lane in chart.lanes.values() for _, end, _ in lane), default=0) or 1
     label = max(map(len, chart.lanes), default=0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from auditor.lab.chart_svg import svg
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -61,7 +63,7 @@ def _section(report: Report) -> str:
         f"<td>{_mark(row.holds)}</td></tr>"
         for row in outcome.rows
     )
-    pictures = "\n".join(chart.svg() for chart in outcome.charts)
+    pictures = "\n".join(svg(chart) for chart in outcome.charts)
     return f"""<h2 id="{report.experiment.name}">{report.experiment.name}</h2>
 <p>{escape(report.experiment.title)}</p>
 <div class="wide"><table>

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from auditor.lab import chart_text
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -47,7 +49,7 @@ def show(report: Report, look: Look, out: TextIO) -> None:
         )
     console.print(table)
     for chart in report.outcome.charts:
-        console.print(Text.from_ansi(chart.text(look.width, look.colour)))
+        console.print(Text.from_ansi(chart_text.text(chart, look.width, look.colour)))
     console.print(Text(report.outcome.verdict, style="bold green" if report.outcome.holds else "bold red"))
     console.print(Text(report.experiment.means))
 

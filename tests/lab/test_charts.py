@@ -12,7 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from auditor.lab.chart import Bars, Chart, Lines, Spans
-from auditor.lab.chart_text import number
+from auditor.lab.chart_svg import svg
+from auditor.lab.chart_text import number, text
 from auditor.lab.experiment import Experiment, Outcome, Row
 from auditor.lab.page import page
 from auditor.lab.run import Report
@@ -26,7 +27,7 @@ SPANS = Spans("Who", {"first": ((0, 2, "works"),), "second": ((1, 4, "late"),)})
 
 
 def test_lines_rise_where_their_figures_do() -> None:
-    drawn = LINES.text(80, False).splitlines()
+    drawn = text(LINES, 80, False).splitlines()
     assert drawn[0] == "Claim (ms)"
     assert drawn[1].startswith("8 ")
     columns = [line.index("a") for line in drawn[1:11] if "a" in line]
@@ -36,13 +37,13 @@ def test_lines_rise_where_their_figures_do() -> None:
 
 
 def test_a_bar_is_as_long_as_its_figure_and_nothing_is_nothing() -> None:
-    local, discard = BARS.text(80, False).splitlines()[1:]
+    local, discard = text(BARS, 80, False).splitlines()[1:]
     assert local.split() == ["local", "0"]
     assert discard.count("█") > 20
 
 
 def test_a_lane_is_filled_while_it_lasts() -> None:
-    first, second = SPANS.text(60, False).splitlines()[1:3]
+    first, second = text(SPANS, 60, False).splitlines()[1:3]
     assert first.index("works") < second.index("late")
     assert first.endswith("·")
     assert not second.endswith("·")
@@ -50,7 +51,7 @@ def test_a_lane_is_filled_while_it_lasts() -> None:
 
 def test_long_names_have_their_room_on_a_page() -> None:
     name = "a fence without heartbeats, both workers loop: second"
-    for drawn in (Bars("Cost", "ms", {name: 1}).svg(), Spans("Who", {name: ((0, 1, "works"),)}).svg()):
+    for drawn in (svg(Bars("Cost", "ms", {name: 1})), svg(Spans("Who", {name: ((0, 1, "works"),)}))):
         texts = ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")
         (end,) = [float(text.attrib["x"]) for text in texts if text.text == name]
         assert end >= 6.5 * len(name)
@@ -59,11 +60,11 @@ def test_long_names_have_their_room_on_a_page() -> None:
 @pytest.mark.parametrize("chart", [LINES, BARS, SPANS], ids=lambda chart: type(chart).__name__)
 def test_every_picture_is_a_picture_anywhere(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (10, 40, 200):
-        assert chart.text(width, False)
-    assert "\x1b[" in chart.text(80, True)
-    assert ElementTree.fromstring(chart.svg()).tag.endswith("svg")
+        assert text(chart, width, False)
+    assert "\x1b[" in text(chart, 80, True)
+    assert ElementTree.fromstring(svg(chart)).tag.endswith("svg")
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    assert chart.text(80, False).isascii()
+    assert text(chart, 80, False).isascii()
 
 
 @pytest.mark.parametrize(("figure", "told"), [(0, "0"), (8.25, "8.25"), (0.6943, "0.694"), (20_000, "20,000")])

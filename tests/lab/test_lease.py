@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from auditor.lab.chart_svg import svg
+from auditor.lab.chart_text import text
 from auditor.lab.lease import EXPERIMENT
 
 if TYPE_CHECKING:
@@ -23,5 +25,5 @@ def test_who_works_when_a_lease_ends_before_its_job(place: Place) -> None:
         (2, 1, "done"),
     ]
     (picture,) = outcome.charts
-    assert "hangs" in picture.text(120, False)
-    assert picture.svg().count("<rect") == sum(worked for worked, _, _ in seen)
+    assert "hangs" in text(picture, 120, False)
+    assert svg(picture).count("<rect") == sum(worked for worked, _, _ in seen)

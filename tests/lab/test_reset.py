@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from auditor.lab.chart_text import text
 from auditor.lab.reset import EXPERIMENT, version
 
 if TYPE_CHECKING:
@@ -27,4 +28,4 @@ def test_what_each_way_of_cleaning_breaks(place: Place) -> None:
     left_open = seen["RESET without commit"]
     assert left_open["connections"] == int(str(left_open["jobs"])) + 1
     (bars,) = outcome.charts
-    assert "RESET without commit" in bars.text(100, False)
+    assert "RESET without commit" in text(bars, 100, False)

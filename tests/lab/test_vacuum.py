@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.lab import drift, vacuum
+from auditor.lab.chart_svg import svg
 
 if TYPE_CHECKING:
     from auditor.lab.place import Place
@@ -30,4 +31,4 @@ def test_each_fetch_reads_past_what_was_fetched_before(place: Place) -> None:
         assert figures["buffers"][-1] > 3 * figures["buffers"][0]
         assert figures["after"] < figures["buffers"][-1]
     (picture,) = outcome.charts
-    assert picture.svg().count("<polyline") == len(outcome.rows)
+    assert svg(picture).count("<polyline") == len(outcome.rows)

@@ -57,6 +57,7 @@ def fresh(text: str) -> str:
 
 def picture() -> str:
     """What the experiment `drift` draws of this machine, with colours for the dark and the light."""
+    from auditor.lab.chart_svg import svg
     from auditor.lab.installations import installations
     from auditor.lab.page import STYLE
     from auditor.lab.run import experiments, run
@@ -65,7 +66,7 @@ def picture() -> str:
     with own_server(installations()[0], {}) as server:
         (report,) = run(experiments(["drift"]), server, full=False, seed=1, say=lambda told: None)
     (chart,) = report.outcome.charts
-    first, rest = chart.svg().split("\n", 1)
+    first, rest = svg(chart).split("\n", 1)
     return f"{first}\n<style>{STYLE}\nsvg {{ background: var(--paper); }}\n</style>\n{rest}\n"
 
 
