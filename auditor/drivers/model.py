@@ -232,10 +232,15 @@ class Driver:
     release_recovers: bool = True
     #: A block that cannot roll back to its savepoint, which is gone, raises; else that is passed over.
     rollback_raises: bool = False
+    #: It has transactions of its own, which begin with the first statement, also in autocommit, and which only its own
+    #: methods end: whatever the text of a statement does to the server's, they go on.
+    own_transactions: bool = False
     #: Once the transaction of a block is ended inside of it, everything is refused until the block's end.
     block_bars: bool = False
     #: The drivers under it that bind parameters in the client, by the name in the URL; "" is the default one.
     client_dbapis: frozenset[str] = frozenset()
+    #: Those that do not watch the transaction's status, see `watches_status`.
+    blind_dbapis: frozenset[str] = frozenset()
     #: What the driver raises where it refuses what it is asked.
     refuses_with: str = ""
     #: The driver's exception classes that this is one of; it is none of the others in `errors`.

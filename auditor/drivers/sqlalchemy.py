@@ -154,6 +154,7 @@ DRIVER = Driver(
     binding=Binding.SERVER,
     prepares_after=None,
     after_block=AfterBlock.RELEASE,
+    own_transactions=True,
     block_bars=True,
     release_raises=True,
     release_recovers=False,
@@ -162,4 +163,5 @@ DRIVER = Driver(
     autocommit_levels=frozenset({"AUTOCOMMIT"}),
     pool_discards_busy=False,
     client_dbapis=frozenset({"psycopg2", "psycopg2cffi", "pygresql", ""}),
+    blind_dbapis=frozenset({"psycopg2", "psycopg2cffi", "asyncpg", ""}),
 )

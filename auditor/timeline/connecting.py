@@ -108,6 +108,7 @@ class Connecting:
         if not isinstance(value, Connection):
             return [way]
         own = replace(value, info=info)
+        self.database.sessions.of_class(value.key, info)
         made = self.walker.objects.call_method(own, "__init__", call.at(state))
         return [(after, own) for after, _ in made] if made is not None else [(state, own)]
 

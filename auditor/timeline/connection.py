@@ -107,8 +107,12 @@ class ConnectionState:
     #: Deeds of the transaction that was last undone, until something else is done.
     undone: tuple[Mark, ...] = field(default=(), compare=False)
     pipeline: bool = False
+    #: What is under the driver only remembers what it has sent itself.
+    blind: bool = False
     #: The driver takes a transaction to be open that the text of a statement has ended, and begins no other.
     misled: bool = False
+    #: A transaction of the driver's own is under way, whatever the server says.
+    under_way: bool = False
     #: The driver refuses statements until the transaction is rolled back, though the server would take them.
     doomed: bool = False
     #: The transaction of a block was ended inside of it: nothing runs until the end of the block.

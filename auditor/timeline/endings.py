@@ -56,7 +56,7 @@ class Endings:
         else:
             after = change.rollback(before, place)
             job = state.job.with_undone(after.undone)
-        state = state.connect(key, replace(after, misled=False)).with_job(job)
+        state = state.connect(key, replace(after, misled=False, under_way=False)).with_job(job)
         if not before.in_transaction and before.status is not Status.UNKNOWN:
             return state
         return self.walker.see(Ended(place, key, how, by, before, after, frame.symbol), state)
@@ -87,7 +87,8 @@ class Endings:
         if unopened and how == "rollback":
             return [(self.walker.mapper.forgotten(call.state), NONE)]
         if not self.sends_end(connection):
-            return [(call.state, NONE)]
+            ended = call.state.connect(key, replace(connection, under_way=False))
+            return [(ended if connection.under_way else call.state, NONE)]
         results: Results = []
         for flushed in self.walker.mapper.ending(key, call, how):
             raises = how == "commit" and driver is not None and driver.commit_raises
@@ -106,7 +107,7 @@ class Endings:
         """Whether commit() and rollback() send anything: some drivers end only what they have begun."""
         driver = drivers.by_name(connection.driver)
         begun = connection.autocommit is not Autocommit.ON or connection.blocks > 0
-        return begun or driver is None or driver.watches_status
+        return begun or driver is None or (driver.watches_status and not connection.blind)
 
     def refused(self, key: Key, call: Invocation) -> Results:
         """The driver of a connection raises instead of doing what was asked."""
@@ -149,6 +150,7 @@ class Endings:
             autocommit=known.autocommit,
             prepares_after=known.prepares_after,
             client_cursors=known.client_cursors,
+            blind=known.blind,
             settings=tuple(Setting(one.name, one.kept) for one in known.settings if one.kept.since == OPTION),
             user=known.user,
             root=known.root,

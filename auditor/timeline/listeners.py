@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.drivers.model import Callback, Thing
+from auditor.program.code import ClassInfo
 from auditor.timeline import connection as change
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, merge
@@ -59,8 +60,8 @@ class Listeners:
     def __init__(self, walker: Walker, database: Database) -> None:
         self.walker = walker
         self.database = database
-        #: Of which thing (None for all of them), which event, and who is told.
-        self._known: list[tuple[Key | None, str, Function]] = []
+        #: Of which thing (None for all of them, or all of a class), which event, and who is told.
+        self._known: list[tuple[Key | ClassInfo | None, str, Function]] = []
         self._telling: set[Key] = set()
 
     # Who listens
@@ -71,8 +72,12 @@ class Listeners:
             return
         self.walker.calls.entered.add(listener.info)
         for option in options_of(target):
-            key = option.key if isinstance(option, (Pool, Connection)) else None
-            entry = (key, event.value, listener)
+            who: Key | ClassInfo | None = None
+            if isinstance(option, (Pool, Connection)):
+                who = option.key
+            elif isinstance(option, Class):
+                who = option.info
+            entry = (who, event.value, listener)
             if isinstance(option, (Pool, Connection, External, Class)) and entry not in self._known:
                 self._known.append(entry)
 
@@ -99,9 +104,15 @@ class Listeners:
             return []
         known = self.database.pools.known
         pool = self.database.sessions.pool_of(key) or (known.get(connection.pool) if connection.pool else None)
-        mine = {key, pool.key, pool.home} if pool is not None else {key}
+        mine: set[Key | None] = {key, pool.key, pool.home} if pool is not None else {key}
         events = (_OF_CONNECTION, _OF_SESSION) if self.database.sessions.is_session(key) else (_OF_CONNECTION,)
-        return [(event, told) for target, event, told in self._known if event in events and target in (None, *mine)]
+        return [(event, told) for target, event, told in self._known if event in events and self._is(target, key, mine)]
+
+    def _is(self, target: Key | ClassInfo | None, key: Key, mine: set[Key | None]) -> bool:
+        """Whether who listens to a target is told of the session or connection of a key."""
+        if isinstance(target, ClassInfo):
+            return self.database.sessions.is_of(key, target)
+        return target is None or target in mine
 
     def callbacks(self, info: PoolInfo, which: Callback) -> list[Value]:
         """Who listens to what happens to the connections of a pool."""
@@ -109,7 +120,7 @@ class Listeners:
         return [
             told
             for target, event, told in self._known
-            if event in events and (target is None or target in (info.key, info.home))
+            if event in events and (target is None or isinstance(target, ClassInfo) or target in (info.key, info.home))
         ]
 
     # Telling
@@ -165,11 +176,11 @@ class Listeners:
 
     def untold(self) -> Iterator[tuple[Key | None, Function]]:
         """Of each thing that is listened to, the first who does."""
-        seen = set()
+        seen: set[Key | ClassInfo | None] = set()
         for target, event, told in self._known:
             if target not in seen and (event in _EVENTS or event in (_OF_SESSION, _OF_CONNECTION)):
                 seen.add(target)
-                yield target, told
+                yield None if isinstance(target, ClassInfo) else target, told
 
     def come_by(self, target: Key | None, call: Invocation) -> list[State]:
         """A session that takes a connection of what is listened to, begins, commits and gives it back."""

@@ -63,6 +63,8 @@ class PoolInfo:
     startup: tuple[Setting, ...] = ()
     #: The role that they are opened as; empty where that is not seen.
     user: str = ""
+    #: What is under the driver only remembers what it has sent itself.
+    blind: bool = False
     #: What it makes are sessions, which take their connections from the pool.
     sessions: bool = False
     #: The pool whose connections it hands out under other options.
@@ -187,6 +189,7 @@ class Pools:
             autocommit=info.autocommit,
             prepares_after=info.prepares_after,
             client_cursors=info.client_cursors,
+            blind=info.blind,
             isolation=info.isolation,
             settings=info.startup,
             user=info.user,

@@ -63,6 +63,8 @@ class Sessions:
         self._sessions: set[Key] = set()
         #: The project's own classes of the sessions that factories make.
         self._classes: dict[Key, ClassInfo] = {}
+        #: Of factories and sessions whose making is seen: the project's own class of the sessions, or none.
+        self._told_as: dict[Key, ClassInfo | None] = {}
         self.listeners = Listeners(walker, database)
 
     # Making
@@ -114,6 +116,7 @@ class Sessions:
             autocommit=autocommit,
             prepares_after=prepares,
             client_cursors=dbapi in driver.client_dbapis,
+            blind=dbapi in driver.blind_dbapis,
             callbacks=(),
             single=alone or named == "StaticPool",
             root=self.walker.root,
@@ -143,6 +146,8 @@ class Sessions:
         pool = self._keep(replace(info, key=self.walker.keys.of("sessions", info.key, call.place), sessions=True))
         if isinstance(cls, Class):
             self._classes[pool.key] = cls.info
+        told = next((one for one in (call.options.get("sync_session_class"), cls) if isinstance(one, Class)), None)
+        self._told_as[pool.key] = told.info if told is not None else None
         return pool
 
     def _info_of(self, driver: Driver, thing: Thing, bind: Value, call: Invocation) -> PoolInfo:
@@ -158,11 +163,29 @@ class Sessions:
 
     def _scoped(self, driver: Driver, thing: Thing, factory: Value, call: Invocation) -> Value:
         info = self._info_of(driver, thing, factory, call)
-        return self.open(self.walker.keys.of("scoped", call.place), self._keep(info).key)
+        opened = self.open(self.walker.keys.of("scoped", call.place), self._keep(info).key)
+        if isinstance(factory, Pool) and factory.key in self._told_as:
+            self._told_as[opened.key] = self._told_as[factory.key]
+        return opened
 
     def _session(self, driver: Driver, thing: Thing, bind: Value, call: Invocation) -> Value:
         info = self._info_of(driver, thing, bind, call)
-        return self.open(self.walker.keys.of("session", call.frame.key, call.span), self._keep(info).key)
+        session = self.open(self.walker.keys.of("session", call.frame.key, call.span), self._keep(info).key)
+        told = call.options.get("sync_session_class")
+        self._told_as[session.key] = told.info if isinstance(told, Class) else None
+        return session
+
+    def of_class(self, key: Key, info: ClassInfo) -> None:
+        """A session is one of the project's own class."""
+        if key in self._told_as:
+            self._told_as[key] = info
+
+    def is_of(self, key: Key, info: ClassInfo) -> bool:
+        """Whether those who listen to a class of sessions are told of a session; of one that is not seen made, too."""
+        if key not in self._told_as:
+            return True
+        own = self._told_as[key]
+        return own is not None and info in self.walker.objects.lineage(own)
 
     def open(self, key: Key, pool: Key) -> Connection:
         self._pools[key] = pool
@@ -188,6 +211,8 @@ class Sessions:
         pool = bind.key if isinstance(bind, Pool) else info.key
         key = self.walker.keys.of("session", call.frame.key, call.span)
         way = (call.state.disconnect(key), self.open(key, pool))
+        if info.key in self._told_as:
+            self._told_as[key] = self._told_as[info.key]
         own = self._classes.get(info.key)
         return [way] if own is None else self.database.connecting.as_own(own, way, call)
 
@@ -249,7 +274,7 @@ class Sessions:
         key = receiver.key
         before = self.database.state_of(key, call.state)
         driver = drivers.by_name(before.driver)
-        if before.barred or (not nested and before.in_transaction):
+        if before.barred or (not nested and (before.in_transaction or before.under_way)):
             return self.refused(driver, call)
         results: Results = []
         for state in self.begun(key, call):
@@ -279,15 +304,18 @@ class Sessions:
     def begun(self, key: Key, call: Invocation) -> list[State]:
         """The states in which a transaction is open on the connection, those who listen having been told."""
         connection = self.database.state_of(key, call.state)
-        if connection.in_transaction or connection.autocommit is Autocommit.ON:
+        if connection.in_transaction or connection.under_way:
             return [call.state]
+        if connection.autocommit is Autocommit.ON:
+            own = call.state.connect(key, replace(connection, under_way=True))
+            return self.listeners.told_of_begin(key, call.at(own))
         if connection.autocommit is Autocommit.UNKNOWN:
-            unknown = replace(connection, status=Status.UNKNOWN)
+            unknown = replace(connection, status=Status.UNKNOWN, under_way=True)
             return self.listeners.told_of_begin(key, call.at(call.state.connect(key, unknown)))
         states: list[State] = []
         for state in self._checked_out(key, call):
             connection = self.database.state_of(key, state)
-            after = change.begin(replace(connection, status=Status.IDLE), call.place)
+            after = change.begin(replace(connection, status=Status.IDLE, under_way=True), call.place)
             state = self.walker.see(Began(call.place, key, after, False, call.frame.symbol), state.connect(key, after))
             states.extend(self.listeners.told_of_begin(key, call.at(state)))
         return merge(states)
@@ -313,7 +341,7 @@ class Sessions:
         listens = self.listeners.of_begin(key, call.state) or (
             info is not None and self.listeners.callbacks(info, Callback.CHECKOUT)
         )
-        if connection.in_transaction or not listens:
+        if connection.in_transaction or connection.under_way or not listens:
             return [call.state]
         return self.begun(key, call)
 
@@ -356,7 +384,7 @@ class Sessions:
             return [(call.state, receiver)]
         autocommit, isolation = self._level(options["isolation_level"])
         connection = self.database.state_of(receiver.key, call.state)
-        if connection.in_transaction:
+        if connection.in_transaction or connection.under_way:
             return self.refused(drivers.by_name(connection.driver), call)
         changed = replace(connection, autocommit=autocommit, isolation=isolation, switched_at=call.place)
         return [(call.state.connect(receiver.key, changed), receiver)]

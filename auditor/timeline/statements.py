@@ -68,19 +68,37 @@ class Statements:
                 self._define(run, statement)
             return [state]
         together = len(statements) > 1 and not _has_parameters(parameters)
-        alone = together and connection.status is Status.IDLE and _autocommit(driver, connection) is Autocommit.ON
+        if together and connection.status is Status.IDLE and _autocommit(driver, connection) is Autocommit.ON:
+            return self._together(run, statements, state.connect(key, change.begin(connection, call.place)))
         states = [state]
-        if alone:
-            # Several statements in one message share a transaction, though none was begun.
-            states = [state.connect(key, change.begin(connection, call.place))]
         for statement in statements or (_UNREAD,):
             states = merge([after for before in states for after in self._one(run, statement, before)])
-        if alone:
-            states = [
-                self.database.endings.end(key, after, "commit", "the end of the message", call.place, call.frame)
-                for after in states
-            ]
         return states
+
+    def _together(self, run: _Run, statements: tuple[Statement, ...], begun: State) -> list[State]:
+        """Several statements in one message share a transaction, though none was begun; a BEGIN among them makes it
+        one that outlives the message."""
+        key, call = run.key, run.call
+        states, lasts = [begun], False
+        for statement in statements:
+            earlier = len(call.flow.raises)
+            states = merge([after for before in states for after in self._one(run, statement, before)])
+            if not lasts:
+                failed = call.flow.raises[earlier:]
+                call.flow.raises[earlier:] = [(self._undone(key, after, call), raised) for after, raised in failed]
+            lasts = statement.kind is Kind.BEGIN or (lasts and statement.kind not in (Kind.COMMIT, Kind.ROLLBACK))
+        if lasts:
+            return states
+        return [
+            self.database.endings.end(key, after, "commit", "the end of the message", call.place, call.frame)
+            for after in states
+        ]
+
+    def _undone(self, key: Key, failed: State, call: Invocation) -> State:
+        """One statement of a message has failed: all of them are rolled back, and no transaction is left."""
+        if self.database.state_of(key, failed).status is not Status.ABORTED:
+            return failed
+        return self.database.endings.end(key, failed, "rollback", "the failure", call.place, call.frame)
 
     def _one(self, run: _Run, statement: Statement, state: State) -> list[State]:
         """One statement: the driver begins a transaction where it does, then the server runs it."""
@@ -98,6 +116,8 @@ class Statements:
             connection = replace(connection, status=Status.UNKNOWN)
         elif begins and connection.status in (Status.IDLE, Status.UNKNOWN) and autocommit is Autocommit.OFF:
             connection = change.begin(replace(connection, status=Status.IDLE), place)
+        if driver is not None and driver.own_transactions:
+            connection = replace(connection, under_way=True)
         before = connection
         self._define(run, statement)
         state = self._given_to_role(run, statement, state, place)
@@ -117,8 +137,8 @@ class Statements:
             begun = work and before.in_transaction and before.pending
             tried = before.marked(Mark(Deed.WORK, place)) if begun else before
             self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
-        if begins and driver is not None and not driver.watches_status and after.status is Status.IDLE:
-            after = replace(after, misled=True)
+        if begins and driver is not None and after.status is Status.IDLE:
+            after = replace(after, misled=connection.blind or not driver.watches_status)
         after = self._marked(run, statement, before, after, done.marks, place)
         if work and after.in_transaction and after.pending:
             after = after.marked(Mark(Deed.WORK, place))

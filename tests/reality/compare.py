@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import runpy
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
-
-import psycopg
-from psycopg import errors
-from psycopg.pq import TransactionStatus
 
 from auditor.config import Config
 from auditor.packs import load_packs, own_pack, triggers
@@ -24,8 +17,8 @@ from auditor.timeline.connection import Status
 from auditor.timeline.effects import is_refused
 from auditor.timeline.events import Ran
 from auditor.timeline.settings import Holding
-from auditor.timeline.statements import Statements
-from tests.reality.programs import HELPERS, asynchronously
+from auditor.timeline.statements import _ENDS, Statements
+from tests.reality.watching import Seen, probe_in, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,29 +26,10 @@ if TYPE_CHECKING:
 
 RULES = load_packs([own_pack()])
 WORDS = (*triggers(RULES, RULES), rb"probe\(")
-_PROBE = re.compile(r"SELECT probe\((\d+)\)")
 #: The statement that always fails; no other one does.
 _FAILS = "1 / 0"
 
-
-class Seen(NamedTuple):
-    """A probe: its number, the transaction's status as the statement runs, and the tenant, empty for none."""
-
-    probe: int
-    status: str
-    tenant: str
-
-
 UNKNOWN = "unknown"
-
-
-def write(folder: Path, source: str, *, asynchronous: bool) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    helpers = HELPERS
-    if asynchronous:
-        source, helpers = asynchronously(source), asynchronously(helpers)
-    (folder / "worker.py").write_text(source)
-    (folder / "helpers.py").write_text(helpers)
 
 
 # What the audit says
@@ -69,12 +43,12 @@ def predicted(folder: Path) -> set[Seen]:
         timeline = walk(read_program(inventory, WORDS, config, 1, silent), silent)
     found = set()
     for ran in timeline.of(Ran):
-        mark = _PROBE.fullmatch(ran.text.strip())
-        if mark is not None:
+        probe = probe_in(ran.text)
+        if probe is not None:
             held = ran.before.setting("app.tenant").current
             tenant = UNKNOWN if held.holding is Holding.UNKNOWN else held.value if held.is_value else ""
             status = ran.before.status
-            found.add(Seen(int(mark[1]), UNKNOWN if status is Status.UNKNOWN else status.value, tenant))
+            found.add(Seen(probe, UNKNOWN if status is Status.UNKNOWN else status.value, tenant))
     return found
 
 
@@ -86,7 +60,8 @@ def _nothing_else_fails() -> Iterator[None]:
 
     def only_always(self: Any, run: Any, state: Any, before: Any, place: Any) -> Any:
         (statement,) = current
-        refused = before.status is Status.ABORTED or _FAILS in statement.text or is_refused(statement, before)
+        refused = before.status is Status.ABORTED and statement.kind not in _ENDS
+        refused = refused or _FAILS in statement.text or is_refused(statement, before)
         return fails(self, run, state, before, place) if refused else []
 
     def and_no_other_way(self: Any, run: Any, statement: Any, state: Any) -> Any:
@@ -107,55 +82,8 @@ def _nothing_else_fails() -> Iterator[None]:
 
 def observed(folder: Path, dsn: str) -> list[Seen]:
     """The probes of a real run, in order."""
-    seen: list[Seen] = []
-    sync, asynchronous = psycopg.Cursor.execute, psycopg.AsyncCursor.execute
-
-    def execute(self: Any, query: Any, *rest: Any, **options: Any) -> Any:
-        mark = _PROBE.fullmatch(query) if isinstance(query, str) else None
-        if mark is None:
-            return sync(self, query, *rest, **options)
-        status = _status(self.connection)
-        try:
-            found = sync(self, query, *rest, **options)
-            seen.append(Seen(int(mark[1]), status, self.fetchone()[0] or ""))
-            return found
-        except errors.InFailedSqlTransaction:
-            seen.append(Seen(int(mark[1]), status, ""))
-            raise
-
-    async def execute_async(self: Any, query: Any, *rest: Any, **options: Any) -> Any:
-        mark = _PROBE.fullmatch(query) if isinstance(query, str) else None
-        if mark is None:
-            return await asynchronous(self, query, *rest, **options)
-        status = _status(self.connection)
-        try:
-            found = await asynchronous(self, query, *rest, **options)
-            seen.append(Seen(int(mark[1]), status, (await self.fetchone())[0] or ""))
-            return found
-        except errors.InFailedSqlTransaction:
-            seen.append(Seen(int(mark[1]), status, ""))
-            raise
-
-    with (
-        mock.patch.object(psycopg.Cursor, "execute", execute),
-        mock.patch.object(psycopg.AsyncCursor, "execute", execute_async),
-        mock.patch.dict(os.environ, {"DSN": dsn}),
-        mock.patch.object(sys, "path", [str(folder), *sys.path]),
-    ):
-        sys.modules.pop("helpers", None)
-        try:
-            runpy.run_path(str(folder / "worker.py"), run_name="worker")
-        finally:
-            sys.modules.pop("helpers", None)
-    return seen
-
-
-def _status(connection: Any) -> str:
-    """The status in which the next statement runs: the driver begins a transaction for it, unless in autocommit."""
-    status = connection.info.transaction_status
-    if status is TransactionStatus.IDLE:
-        return Status.IDLE.value if connection.autocommit else Status.OPEN.value
-    return Status.ABORTED.value if status is TransactionStatus.INERROR else Status.OPEN.value
+    with mock.patch.dict(os.environ, {"DSN": dsn}):
+        return run(folder)
 
 
 # Both

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
@@ -60,13 +60,6 @@ STATEMENTS = [
     "SELECT 1",
 ]
 CONTROLS = ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO SAVEPOINT s", "RELEASE SAVEPOINT s"]
-
-
-class Program(NamedTuple):
-    """The source of a worker, and whether it is written with async."""
-
-    source: str
-    asynchronous: bool
 
 
 class _Writer:
@@ -166,7 +159,7 @@ def prepare(conn):
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Program:
+def programs(draw: st.DrawFn) -> str:
     """A worker with one pool and some jobs on it, one after the other."""
     writer = _Writer(draw)
     pool = _POOLS[writer.pick(len(_POOLS))]
@@ -186,7 +179,7 @@ def programs(draw: st.DrawFn) -> Program:
         jobs.append("\n".join([f"def job{number}():", *_indented(lines)]))
         calls += ["try:", f"    job{number}()", "except (KeyError, psycopg.Error):", "    pass"]
     main = ["def main():", *_indented(calls)]
-    source = "\n\n\n".join(
+    return "\n\n\n".join(
         [
             _IMPORTS.strip(),
             _CALLBACKS.strip(),
@@ -196,7 +189,6 @@ def programs(draw: st.DrawFn) -> Program:
             "main()\npool.close()\n",
         ]
     )
-    return Program(source, False)
 
 
 _AWAITED = re.compile(

@@ -86,6 +86,20 @@ FOUND_2: dict[str, Body] = {
 }
 
 
+CAUGHT = ("except Exception:", (Probe(),))
+FOUND_ASYNCPG: dict[str, Body] = {
+    "statements in one message that fails leave no transaction": (
+        SESSION,
+        Compound((("try:", (Line("{run}(\"SET LOCAL app.tenant = '5'; SELECT 1 / 0\")"),)), CAUGHT)),
+        Probe(),
+    ),
+    "but one that they have begun themselves": (
+        Compound((("try:", (Line("{run}(\"BEGIN; SET LOCAL app.tenant = '5'; SELECT 1 / 0\")"),)), CAUGHT)),
+        Probe(),
+    ),
+}
+
+
 @pytest.mark.parametrize("body", FOUND.values(), ids=FOUND.keys())
 @pytest.mark.parametrize("autocommit", [False, True], ids=["", "autocommit"])
 def test_the_audit_agrees_with_the_server(postgres: OwnServer, body: Body, autocommit: bool) -> None:
@@ -97,6 +111,11 @@ def test_the_audit_agrees_with_the_server(postgres: OwnServer, body: Body, autoc
 def test_the_audit_agrees_with_the_server_under_psycopg2(postgres: OwnServer, body: Body, borrow: Borrow) -> None:
     jobs = (Job(borrow, body), Job(borrow, (LOCAL, Probe())))
     agree(Program(jobs, Dialect.PSYCOPG2), postgres.dsn)
+
+
+@pytest.mark.parametrize("body", FOUND_ASYNCPG.values(), ids=FOUND_ASYNCPG.keys())
+def test_the_audit_agrees_with_the_server_under_asyncpg(postgres: OwnServer, body: Body) -> None:
+    agree(Program((Job(Borrow.BLOCK, body),), Dialect.ASYNCPG), postgres.dsn)
 
 
 def agree(program: Program, dsn: str) -> None:
