@@ -26,6 +26,7 @@ from auditor.sql.queue_view import (
     is_bound,
     is_bounded,
     is_capped,
+    is_fixed,
     names_one,
     names_something,
     names_worker,
@@ -85,6 +86,7 @@ class Step(NamedTuple):
     capped: bool = False  #: and whether it stops at some time, whatever the worker says
     sets: tuple[str, ...] = ()  #: the columns of an UPDATE that are set
     tells_error: bool = False  #: writes down what went wrong
+    fixed_error: bool = False  #: and in words that are the same whatever that was
     returns: bool = False
     rechecks: bool = False  #: an UPDATE whose own conditions ask for the state again
     picks: str = ""  #: how the query that picks the rows hangs under the claim: Query.role, or nothing
@@ -182,6 +184,7 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         capped=is_capped(query, until),
         sets=tuple(made.column for made in query.assignments),
         tells_error=bool(assigned(query, words.is_error)),
+        fixed_error=is_fixed(query, words.is_error),
         returns=bool(query.returning),
         rechecks=asks_for_free(query.conditions),
         picks=picker.role if picker else "",

@@ -125,6 +125,12 @@ def cleared(query: Query, named: Callable[[str], bool]) -> bool:
     return bool(assigned(query, named, TermKind.NULL))
 
 
+def is_fixed(query: Query, named: Callable[[str], bool]) -> bool:
+    """Whether columns of that name are set, and to nothing but values that are written out."""
+    kinds = {made.value.kind for made in query.assignments if named(made.column)}
+    return TermKind.LITERAL in kinds and kinds <= {TermKind.LITERAL, TermKind.NULL, TermKind.DEFAULT}
+
+
 def names_one(query: Query, *operators: str) -> bool:
     """Whether the conditions name one row by a value from outside, or some by a list of them."""
     table = query.target.name if query.target else ""

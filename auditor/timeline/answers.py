@@ -401,7 +401,7 @@ class Timeline:
     def refused_counts(self) -> Iterator[Ran]:
         """Counts of a failure on the connection that the failure has aborted."""
         for ran in self.of(Ran):
-            if ran.before.status is not Status.ABORTED or Deed.COUNT not in ran.deeds:
+            if ran.before.status is not Status.ABORTED or ran.before.aborted_before or Deed.COUNT not in ran.deeds:
                 continue
             if any(mark.deed in (Deed.CLAIM, Deed.WORK) for mark in ran.before.pending):
                 yield ran

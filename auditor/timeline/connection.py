@@ -125,6 +125,8 @@ class ConnectionState:
     tenant_tables: frozenset[str] = frozenset()
     #: What failed, so that the transaction is aborted.
     aborted_at: Place | None = field(default=None, compare=False)
+    #: Some handler let that pass, and what is handled now is another failure, which did not abort it.
+    aborted_before: bool = False
     #: Where autocommit was last switched.
     switched_at: Place | None = field(default=None, compare=False)
     #: It was worked with since it was opened or borrowed: by a statement, or by a call that is not followed.
@@ -221,6 +223,7 @@ def _ended(state: ConnectionState, undone: tuple[Mark, ...]) -> ConnectionState:
         pending=(),
         undone=undone,
         aborted_at=None,
+        aborted_before=False,
         lent=None,
         doomed=False,
     )
@@ -252,6 +255,7 @@ def rollback_to(state: ConnectionState, name: str | None, place: Place) -> Conne
     return replace(
         state,
         status=Status.OPEN,
+        aborted_before=False,
         doomed=False,
         settings=settings,
         savepoints=state.savepoints[:depth],
@@ -273,6 +277,13 @@ def _depth_of(state: ConnectionState, name: str | None) -> int | None:
 def abort(state: ConnectionState, place: Place) -> ConnectionState:
     """A statement failed at `place`: a transaction is aborted; outside one nothing has changed."""
     return replace(state, status=Status.ABORTED, aborted_at=place) if state.status is Status.OPEN else state
+
+
+def handled(state: ConnectionState, by_call: bool) -> ConnectionState:
+    """A failure is caught; one of a call that ran no statement here has not aborted what it finds aborted."""
+    if by_call is state.aborted_before or state.status is not Status.ABORTED:
+        return state
+    return replace(state, aborted_before=by_call)
 
 
 #: Isolation levels that keep one snapshot for the whole transaction.

@@ -115,9 +115,19 @@ def _sets_next_attempt(step: Step) -> bool:
 
 
 def _is_retry(step: Step) -> bool:
-    """Whether a failed job goes back to the queue; with no attempts any more, somebody wants it done anew."""
+    """Whether a failed job goes back to the queue; with no attempts any more, somebody wants it done anew.
+
+    An error that is the same whatever went wrong tells that somebody sent the job back, and not that its work failed.
+    """
     back = step.kind is StepKind.REQUEUE and step.by_id and "queued" in step.states
-    return back and (step.counts or step.tells_error) and not step.resets
+    return back and (step.counts or (step.tells_error and not step.fixed_error)) and not step.resets
+
+
+def _polls(step: Step) -> bool:
+    """Whether a step asks for whatever waits: a job that is taken by its id is brought to its worker by something else."""
+    if step.kind is StepKind.LOOK:
+        return step.free and not {"done", "failed", "dead"} & set(step.asks)
+    return step.kind is StepKind.CLAIM and not step.by_id
 
 
 def _start(place: Place) -> tuple[str, int, int]:
@@ -273,6 +283,7 @@ class Queues:
     def retries_at_once(self) -> Iterator[At]:
         """Failed jobs that go back to the queue with nothing to wait for."""
         waiting = {claim.step.table for claim in self.claims_of_jobs()}
+        waiting &= {told.step.table for told in self._told if _polls(told.step)}
         # Where what takes a job sets the time of its next attempt, a failure need not.
         waiting -= {told.step.table for told in self._told if _sets_next_attempt(told.step)}
         # Where some failure waits, that another does not is chosen.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from auditor.timeline.connection import Deed, Life, Mark, Status, unknown
+from auditor.timeline.connection import Deed, Life, Mark, Status, handled, unknown
 from auditor.timeline.values import UNKNOWN, Change, Key, Raised, Value, either
 
 if TYPE_CHECKING:
@@ -189,6 +189,15 @@ class State:
         if job == self.job:
             return self
         return State(self.frames, self.heap, self.connections, job, self.trace, self.waiting)
+
+    def caught(self, raised: Raised) -> State:
+        """The state in which a handler finds what that failure left."""
+        state = self.with_job(self.job.caught())
+        for key, connection in self.connections.items():
+            after = handled(connection, raised.kind == "python")
+            if after is not connection:
+                state = state.connect(key, after)
+        return state
 
     def saw(self, event: Event) -> State:
         length = self.trace.length + 1 if self.trace else 1

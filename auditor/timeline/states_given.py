@@ -1,4 +1,4 @@
-"""States of jobs that reach a statement from outside: `SET status = %s`, where the caller passes 'done'."""
+"""States of jobs that reach a statement from outside: `SET status = %s`, where the caller passes 'done'; errors too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StatesGiven:
         self._known: dict[tuple[int, tuple[str | None, ...]], Statement] = {}
 
     def fill(self, statement: Statement, bindings: Bindings) -> Statement:
-        """The statement as the server would get it, as far as states go."""
+        """The statement as the server would get it, as far as states go, and what went wrong."""
         terms = [term for query in statement.queries for term in _states_of(query)]
         if not terms:
             return statement
@@ -35,8 +35,9 @@ class StatesGiven:
 
 
 def _states_of(query: Query) -> list[Term]:
-    """What stands for a state and comes from outside."""
-    values = [made.value for made in query.assignments if words.is_status(made.column)]
+    """What stands for a state, or for an error, and comes from outside."""
+    told = (words.is_status, words.is_error)
+    values = [made.value for made in query.assignments if any(named(made.column) for named in told)]
     values += [found.value for found in query.conditions if words.is_status(found.column)]
     return [term for value in values for term in _open_in(value)]
 

@@ -455,7 +455,7 @@ class Walker:
             answer = True if handler.type is None else failures.catches(types[0] if types else UNKNOWN, raised, self)
             if answer is False:
                 continue
-            bound = state.with_job(state.job.caught()).bind(frame.key, "<exception>", raised)
+            bound = state.caught(raised).bind(frame.key, "<exception>", raised)
             if handler.name:
                 bound = bound.bind(frame.key, handler.name, raised)
             done.extend(self.block(handler.body, [bound], frame, flow))
