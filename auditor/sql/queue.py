@@ -103,6 +103,11 @@ class Step(NamedTuple):
         return not self.free or (bool(self.asks) and "queued" not in self.asks)
 
     @property
+    def takes_stalled(self) -> bool:
+        """Whether a claim asks for nothing but jobs that others have."""
+        return bool(self.asks) and set(self.asks) <= {"running", "active"}
+
+    @property
     def times_out(self) -> bool:
         """What takes jobs back: whether it does so once a time is up, and not because a worker is gone."""
         return not self.by_worker and (bool(self.watches) or (self.delayed and words.is_run_at(self.until)))

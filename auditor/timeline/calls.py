@@ -471,7 +471,7 @@ class Calls:
             if connection.in_transaction and (key in keys or connection.pending):
                 worked = worked.marked(mark)
             state = state.connect(key, worked)
-        state = state.with_job(state.job.begun())
+        state = state.with_job(state.job.begun(by_call=True))
         return self.walker.see(Worked(place, what, keys, frame.symbol), state)
 
     @staticmethod

@@ -11,7 +11,7 @@ from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Status
 from auditor.timeline.events import Ended, Handover, JobEnded
 from auditor.timeline.settings import OPTION, Setting
-from auditor.timeline.state import NO_JOB, Flow, Frame, State
+from auditor.timeline.state import NO_JOB, Flow, Frame, State, goes_on
 from auditor.timeline.values import (
     NONE,
     External,
@@ -222,5 +222,7 @@ class Endings:
             module.place(job.failed.span) if module is not None and job.failed is not None else None,
             self.walker.root,
             symbol,
+            job.called,
+            job.goes_on or (job.failed is None and goes_on(pending)),
         )
         return self.walker.see(event, state)

@@ -211,6 +211,10 @@ class JobEnded:
     failed_at: Place | None
     root: str
     symbol: str = ""
+    #: More was done for it than statements.
+    called: bool = False
+    #: The lease is committed, or left to be, before the job is done: what came before that was taking it.
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,10 @@ class Loops:
             after = self.walker.database.endings.job_ends(after, frame.module.place(span), frame.symbol)
         freed = after.job.freed if over_jobs and after.job.freed != before.job.freed else None
         freed = freed._replace(turned=True) if freed is not None and freed.batch else None
-        after = after.with_job(replace(before.job, freed=freed or before.job.freed))
+        # Of a batch whose objects are written back together, what was done about a failure is yet to be sent.
+        batch = after.waiting and after.job.claims == before.job.claims
+        failed = (after if batch else before).job.failed
+        after = after.with_job(replace(before.job, freed=freed or before.job.freed, failed=failed))
         for key, connection in after.connections.items():
             known = before.connections.get(key) or self.walker.database.held.found(key)
             if known is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from auditor.program.origins import Origin
 from auditor.sql.meaning import hole
+from auditor.sql.words import is_attempts
 from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
     Built,
@@ -185,5 +186,8 @@ def with_change(waiting: tuple[Change, ...], change: Change) -> tuple[Change, ..
             names = {name for name, _ in change.assigned}
             kept = tuple(pair for pair in known.assigned if pair[0] not in names)
             grown = replace(known, assigned=(*kept, *change.assigned), late=known.late or change.late)
+            if any(is_attempts(name) for name in names):
+                # Of all that is written together, a count is what most is asked about.
+                grown = replace(grown, path=change.path, span=change.span)
             return (*waiting[:index], grown, *waiting[index + 1 :])
     return (*waiting, change)

@@ -28,6 +28,8 @@ class JobRun:
 
     claim: Mark
     endings: tuple[JobEnded, ...]
+    #: It looks after jobs that have stalled: nobody's work is done in its transaction.
+    sweeps: bool = False
 
     @property
     def failures(self) -> tuple[JobEnded, ...]:
@@ -59,7 +61,7 @@ class JobRun:
         found: dict[Place, tuple[Mark, JobEnded]] = {}
         for ending in self.failures:
             for mark in ending.undone:
-                if mark.deed is deed and ending.worked:
+                if mark.deed is deed and self._worked(ending):
                     found.setdefault(mark.place, (mark, ending))
         return tuple(found.values())
 
@@ -72,7 +74,7 @@ class JobRun:
             (
                 ending
                 for ending in self.failures
-                if ending.worked and any(mark.place == self.claim.place for mark in ending.undone)
+                if self._worked(ending) and any(mark.place == self.claim.place for mark in ending.undone)
             ),
             None,
         )
@@ -82,7 +84,16 @@ class JobRun:
         """A failure that gives the job back as it was and leaves nothing, where no failure leaves anything."""
         if self.counts_last or not self._works_off:
             return None
-        return next((ending for ending in self.failures if ending.worked and self._gives_back(ending)), None)
+        return next((ending for ending in self.failures if self._worked(ending) and self._gives_back(ending)), None)
+
+    def _worked(self, ending: JobEnded) -> bool:
+        """Whether the job's work had begun when it failed.
+
+        Where a lease is committed before the job is done, statements up to that commit belong to the taking of it; and
+        what looks after stalled jobs works on none.
+        """
+        taking = not ending.called and any(other.goes_on for other in self.endings)
+        return ending.worked and not self.sweeps and not taking
 
     @property
     def _works_off(self) -> bool:
@@ -124,7 +135,7 @@ def _is_retry(step: Step) -> bool:
 
 
 def _polls(step: Step) -> bool:
-    """Whether a step asks for whatever waits: a job that is taken by its id is brought to its worker by something else."""
+    """Whether a step asks for whatever waits: a job that is taken by its id is brought to its worker by others."""
     if step.kind is StepKind.LOOK:
         return step.free and not {"done", "failed", "dead"} & set(step.asks)
     return step.kind is StepKind.CLAIM and not step.by_id
@@ -194,9 +205,15 @@ class Queues:
             for claim in event.claims if isinstance(event, JobEnded) else ():
                 assert isinstance(event, JobEnded)
                 by_claim.setdefault((claim.place, event.root), (claim, []))[1].append(event)
-        doubted = {claim.mark.place for claim in self.claims() if not self._is_of_jobs(claim.step)}
+        claims = list(self.claims())
+        doubted = {claim.mark.place for claim in claims if not self._is_of_jobs(claim.step)}
+        sweeps = {claim.mark.place for claim in claims if claim.step.takes_stalled}
         return tuple(
-            JobRun(replace(claim, sure=Confidence.LOW) if claim.place in doubted else claim, tuple(endings))
+            JobRun(
+                replace(claim, sure=Confidence.LOW) if claim.place in doubted else claim,
+                tuple(endings),
+                claim.place in sweeps,
+            )
             for claim, endings in by_claim.values()
         )
 

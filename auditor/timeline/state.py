@@ -76,6 +76,12 @@ def _freed(marks: tuple[Mark, ...], place: Place, called: Place | None) -> Freed
     return None
 
 
+def goes_on(marks: tuple[Mark, ...]) -> bool:
+    """Whether these deeds leave a job that is taken, and not done."""
+    leased = any(mark.deed is Deed.CLAIM and mark.how == "lease" for mark in marks)
+    return leased and not any(mark.deed is Deed.FINISH for mark in marks)
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What the job in hand has done so far, across its connections."""
@@ -84,8 +90,11 @@ class Job:
     kept: tuple[Mark, ...] = ()  #: deeds that were committed
     undone: tuple[Mark, ...] = ()  #: deeds that were rolled back
     worked: bool = False  #: something was done for it that can fail
+    called: bool = False  #: and by more than statements
     counted_before_work: bool = False  #: an attempt was counted, for good, before the work began
     failed: Raised | None = None
+    #: A lease was committed before the job was done: the job goes on from there.
+    goes_on: bool = False
     #: A tenant that was set on a connection, and where that connection was given back before any work.
     stranded: tuple[Place, Place] | None = None
     #: Where jobs were looked for without a lock, and on which table.
@@ -95,12 +104,17 @@ class Job:
     #: A claim whose row locks were let go while rows of it were as they had been.
     freed: Freed | None = None
 
-    def begun(self) -> Job:
+    def begun(self, by_call: bool = False) -> Job:
         """The same job, something having been done for it that can fail."""
-        if not self.claims or self.worked:
+        if not self.claims or (self.worked and self.called >= by_call):
             return self
         counted = any(mark.deed is Deed.COUNT or mark.counts for mark in self.kept)
-        return replace(self, worked=True, counted_before_work=counted)
+        counted = self.counted_before_work if self.worked else counted
+        return replace(self, worked=True, called=self.called or by_call, counted_before_work=counted)
+
+    def anew(self) -> Job:
+        """Another job in the same hands: nothing was done for it."""
+        return Job(stranded=self.stranded, looked=self.looked, guarded=self.guarded, freed=self.freed)
 
     def caught(self) -> Job:
         """The same job after a failure that was caught: what comes now handles it, and is not the work."""
@@ -111,7 +125,8 @@ class Job:
         if not marks or not self.claims:
             return self
         freed = _freed(marks, place, calls[-1] if calls else None) if place is not None else None
-        return replace(self, kept=_union(self.kept, marks), freed=freed or self.freed)
+        further = self.goes_on or goes_on(marks)
+        return replace(self, kept=_union(self.kept, marks), freed=freed or self.freed, goes_on=further)
 
     def with_undone(self, marks: tuple[Mark, ...]) -> Job:
         """The same job with deeds that were rolled back."""

@@ -240,7 +240,7 @@ class Statements:
         job = state.job
         claims = tuple(mark for mark in marks if mark.deed is Deed.CLAIM)
         if claims:
-            job = replace(job, claims=claims, kept=(), undone=(), worked=False, counted_before_work=False, failed=None)
+            job = replace(job.anew(), claims=claims)
         elif work and job.claims:
             job = job.begun()
         if not after.in_transaction and not before.in_transaction:

@@ -117,7 +117,8 @@ TAKES_WHAT_WAITS = """conn.execute(
             " (SELECT id FROM jobs WHERE status = 'queued' LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
         )"""
 TAKES_WHAT_IT_IS_TOLD = """conn.execute(
-            "UPDATE jobs SET status = 'running', attempts = attempts + 1, locked_until = now() + '1m' WHERE id = %s", (job,)
+            "UPDATE jobs SET status = 'running', attempts = attempts + 1, locked_until = now() + '1m'"
+            " WHERE id = %s", (job,)
         )"""
 
 
@@ -136,3 +137,119 @@ def test_only_what_failed_and_is_asked_for_is_tried_at_once(
 ) -> None:
     source = SENT_BACK.format(error=error, parameters=parameters, claim=claim, name="take")
     assert bool(found(tmp_path, source, "TA306")) is at_once
+
+
+TAKING = """
+    from psycopg_pool import ConnectionPool
+    from handlers import run
+
+    pool = ConnectionPool("")
+    LEASE = (
+        "UPDATE jobs SET status = 'running', locked_until = now() + interval '1 minute' WHERE id ="
+        " (SELECT id FROM jobs WHERE status = 'queued' LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id, body"
+    )
+    STALLED = (
+        "SELECT id FROM jobs WHERE status = 'running' AND locked_until < now() AND attempts < 5"
+        " ORDER BY id LIMIT 10 FOR UPDATE SKIP LOCKED"
+    )
+    WAITING = "SELECT id FROM jobs WHERE status = 'queued' AND attempts < 5 ORDER BY id LIMIT 10 FOR UPDATE SKIP LOCKED"
+
+    def step():
+        with pool.connection() as conn:
+"""
+NOTES = """
+    job = conn.execute(LEASE).fetchone()
+    if job is None:
+        return None
+    conn.execute("INSERT INTO attempts (job_id) VALUES (%s)", (job[0],))
+    return conn.execute("SELECT name FROM customers WHERE id = %s", (job[1],)).fetchone(), job
+"""
+NOTES_OF_SOME = """
+    taken = []
+    for job in conn.execute(LEASE).fetchall():
+        conn.execute("INSERT INTO attempts (job_id) VALUES (%s)", (job[0],))
+        taken.append(job)
+    return taken
+"""
+SWEEPS = """
+    for job in conn.execute(STALLED).fetchall():
+        conn.execute("UPDATE runs SET outcome = 'lost' WHERE job = %s", (job[0],))
+        conn.execute("UPDATE jobs SET status = 'queued', run_at = now() + '1m' WHERE id = %s", (job[0],))
+"""
+WORKS = """
+    job = conn.execute(LEASE).fetchone()
+    if job is None:
+        return None
+    conn.execute("UPDATE invoices SET sent = true WHERE id = %s", (job[1],))
+    conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s", (job[0],))
+"""
+CALLS = """
+    job = conn.execute(LEASE).fetchone()
+    if job is None:
+        return None
+    run(conn, job)
+    return job
+"""
+WORKS_ON_SOME = SWEEPS.replace("STALLED", "WAITING").replace("'queued'", "'done'")
+
+
+def taking(body: str) -> str:
+    return textwrap.dedent(TAKING) + textwrap.indent(textwrap.dedent(body), " " * 8)
+
+
+@pytest.mark.parametrize("body", [NOTES, NOTES_OF_SOME, SWEEPS], ids=["notes", "notes of some", "sweeps"])
+def test_what_takes_a_job_is_not_its_work(tmp_path: Path, body: str) -> None:
+    assert {"TA302", "TA407"}.isdisjoint(one.partition(" ")[0] for one in codes(tmp_path, taking(body)))
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [(WORKS, "TA302"), (CALLS, "TA407"), (WORKS_ON_SOME, "TA302")],
+    ids=["works", "calls", "works on some"],
+)
+def test_work_in_the_transaction_of_the_claim(tmp_path: Path, body: str, code: str) -> None:
+    assert code in [one.partition(" ")[0] for one in codes(tmp_path, taking(body))]
+
+
+BATCH = """
+    from sqlalchemy import create_engine, func, select
+    from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+    from bus import publish
+
+    class Base(DeclarativeBase):
+        pass
+
+    class Message(Base):
+        __tablename__ = "outbox"
+        id: Mapped[int] = mapped_column(primary_key=True)
+        status: Mapped[str]
+        attempts: Mapped[int]
+
+    engine = create_engine("postgresql+psycopg://")
+
+    def relay():
+        with Session(engine) as session, session.begin():
+            waiting = select(Message).where(Message.status == "pending").limit(10).with_for_update(skip_locked=True)
+            for message in session.scalars(waiting).all():
+                send(message)
+            print(session.scalar(select(func.count()).where(Message.status == "pending")))
+"""
+CAUGHT = """
+    def send(message):
+        try:
+            publish(message)
+            message.status = "sent"
+        except Exception:
+            message.attempts += 1
+"""
+NOT_CAUGHT = """
+    def send(message):
+        message.attempts += 1
+        publish(message)
+        message.status = "sent"
+"""
+
+
+def test_a_failure_of_a_batch_is_counted_when_its_objects_are_written_back(tmp_path: Path) -> None:
+    assert not [one for one in codes(tmp_path / "caught", textwrap.dedent(BATCH + CAUGHT)) if one.startswith("TA301")]
+    assert "TA301 at worker.py:25" in codes(tmp_path / "not", textwrap.dedent(BATCH + NOT_CAUGHT))
