@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.drivers.model import Binding
 from auditor.files import Role, SourceFile, read
+from auditor.program.composed import compositions
 from auditor.program.migrations import taken_back
 from auditor.program.origins import Origin
 from auditor.program.program import Program
@@ -46,6 +47,8 @@ _DEFINES = (
     b"owner to",
     b"grant ",
 )
+#: What begins a policy, which may be put together from many parts.
+_POLICY = "create policy"
 #: What else is read where tables are under policies of tenants: other tables, and whom row security does not bind.
 _BESIDE_POLICIES = (
     rb"create\s+(?:unlogged\s+)?table",
@@ -208,14 +211,22 @@ def _take_definitions(program: Program, module: ModuleInfo) -> None:
         return
     back = frozenset(taken_back(module))
     for part in module.words.texts:
-        if part.span in back:
-            continue
         text, origins = _text_of(part, module)
-        if not any(word.decode() in text.lower() for word in _DEFINES):
-            continue
-        for statement in program.read_sql(text):
-            if statement.kind in _DEFINITIONS and statement.parsed:
-                program.catalogue.add(statement, _locator(program, origins, module.place(part.span)))
+        if any(word.decode() in text.lower() for word in _DEFINES) and _POLICY not in text.lower():
+            _take_text(program, text, origins, module.place(part.span), back)
+    if _POLICY.encode() in folded:
+        for place, text, origins in compositions(module, _POLICY):
+            _take_text(program, text, origins, module.place(place), back)
+
+
+def _take_text(
+    program: Program, text: str, origins: tuple[Origin, ...], place: Place, back: frozenset[nodes.Span]
+) -> None:
+    if any(origin.span in back for origin in origins):
+        return
+    for statement in program.read_sql(text):
+        if statement.kind in _DEFINITIONS and statement.parsed:
+            program.catalogue.add(statement, _locator(program, origins, place))
 
 
 def _locator(program: Program, origins: tuple[Origin, ...], otherwise: Place) -> Locator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence, Place
+from auditor.program.catalogue import UNNAMED
 from auditor.program.migrations import current
 from auditor.sql.meaning import HOLE_OPEN, TermKind
 
@@ -46,7 +47,18 @@ class Security:
         self._catalogue = program.catalogue
 
     def judged(self) -> Iterator[JudgedPolicy]:
-        """Each policy that needs a tenant, with what it comes to without one."""
+        """Each policy that needs a tenant, with what it comes to without one.
+
+        A text that is read both as it is written and as it is run is told of once, by the setting's name.
+        """
+        told: dict[tuple[Place, str | None], JudgedPolicy] = {}
+        for one in self._each():
+            known = told.get((one.read_at, one.raises))
+            if known is None or known.setting == UNNAMED:
+                told[one.read_at, one.raises] = one
+        yield from told.values()
+
+    def _each(self) -> Iterator[JudgedPolicy]:
         for fact in self._current():
             settings = self._catalogue.reads_tenant(fact.policy)
             outcomes = [
