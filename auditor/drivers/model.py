@@ -174,6 +174,13 @@ class Driver:
     after_block: AfterBlock = AfterBlock.CLOSE
     #: `with connection:` begins a transaction even in autocommit, and cannot stand in another one.
     block_begins: bool = False
+    #: The names it is installed under; empty: its own alone.
+    distributions: tuple[str, ...] = ()
+    #: The version from which on the block does; empty: always.
+    block_begins_since: tuple[int, ...] = ()
+    #: Before this version connections commit by themselves what begins with one of `commits_after`, outside of begin().
+    commits_writes_before: tuple[int, ...] = ()
+    commits_after: tuple[str, ...] = ()
     #: commit() and rollback() raise inside a transaction() block.
     block_forbids_commit: bool = False
     #: commit() in a transaction that an error has aborted raises, though it ends it.

@@ -1,7 +1,7 @@
 """psycopg2 and its pools.
 
 Facts: the documentation's pages on connections and pools and `psycopg2/pool.py`, each shown on a real server by
-tests/drivers/test_psycopg2.py with psycopg2 2.9.
+tests/drivers/test_psycopg2.py with psycopg2 2.9. What 2.8 did differently was seen with 2.8.6.
 """
 
 from __future__ import annotations
@@ -94,8 +94,10 @@ DRIVER = Driver(
     binding=Binding.CLIENT,
     prepares_after=None,
     after_block=AfterBlock.KEEP,
-    # Since 2.9 the block begins a transaction of its own when the connection is in autocommit.
+    # The block begins a transaction of its own when the connection is in autocommit, 2.8 did not.
     block_begins=True,
+    block_begins_since=(2, 9),
+    distributions=("psycopg2", "psycopg2-binary"),
     autocommit_switch_raises=True,
     refuses_with="psycopg2.ProgrammingError",
     refusals_are=_ERRORS,

@@ -2,7 +2,8 @@
 
 Facts: the documentation's pages on connections, sessions' transactions and pools, `sqlalchemy/engine/base.py`,
 `sqlalchemy/orm/session.py` and `sqlalchemy/pool/base.py`, each shown on a real server by
-tests/drivers/test_sqlalchemy.py with SQLAlchemy 2.1 over psycopg 3, psycopg2 and asyncpg.
+tests/drivers/test_sqlalchemy.py with SQLAlchemy 2.1 over psycopg 3, psycopg2 and asyncpg. What connections of 1.4
+commit by themselves is shown by tests/drivers/test_sqlalchemy_old.py.
 """
 
 from __future__ import annotations
@@ -161,6 +162,13 @@ DRIVER = Driver(
     refuses_with="sqlalchemy.exc.InvalidRequestError",
     refusals_are=frozenset({"sqlalchemy.exc.SQLAlchemyError"}),
     autocommit_levels=frozenset({"AUTOCOMMIT"}),
+    # Of engines that are not made with future=True; sessions have begun a transaction, always.
+    commits_writes_before=(2, 0),
+    # By the look of the text: what stands behind a comment or a WITH is not committed.
+    commits_after=(
+        *("UPDATE", "INSERT", "CREATE", "DELETE", "DROP", "ALTER", "GRANT", "REVOKE", "TRUNCATE"),
+        *("IMPORT FOREIGN SCHEMA", "REFRESH MATERIALIZED VIEW"),
+    ),
     pool_discards_busy=False,
     client_dbapis=frozenset({"psycopg2", "psycopg2cffi", "pygresql", ""}),
     blind_dbapis=frozenset({"psycopg2", "psycopg2cffi", "asyncpg", ""}),

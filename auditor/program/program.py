@@ -335,6 +335,14 @@ class Program:
         known = self.module_at(module)
         return self._versions.of(driver, known.file) if known is not None else None
 
+    def is_before(self, driver: Driver, module: ModuleInfo, version: tuple[int, ...]) -> bool:
+        """Whether the project has a module run with a driver that is older than that version."""
+        said = self.config.drivers.get(driver.name)
+        if said is not None and said.version is not None:
+            return Version(said.version, "").numbers < version
+        names = driver.distributions or (driver.name,)
+        return any(self._versions.is_below(name, module.file, version) for name in names)
+
     @cached_property
     def pooler(self) -> Pooler | None:
         """The pooler that stands before the database and gives connections to others after each transaction."""

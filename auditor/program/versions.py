@@ -1,6 +1,6 @@
 """The versions that a project locks: uv.lock, poetry.lock, pdm.lock, requirements files, pyproject.toml, read as data.
 
-A lock says what is installed, `==` in a requirement says the same, and any other bound says nothing for certain. Of
+A lock says what is installed, `==` in a requirement says the same; another bound only says below what it is. Of
 several files the nearest upward from the source that asks counts, of one folder a lock before requirements.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from auditor import toml
 from auditor.files import read
 from auditor.listing import upward
+from auditor.program.specifiers import upper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from auditor.files import SourceFile
 
 _PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*={2,3}\s*(\d+(?:\.\d+)*)(?![\w.*+!-])")
+_REQUIRED = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?([<>=~!][^)]*)")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -43,6 +45,7 @@ class Versions:
         )
         self._files = [file for file in ordered if not file.file.endswith(".ini")]
         self._known: dict[str, dict[str, str]] = {}
+        self._bounds: dict[str, dict[str, tuple[int, ...]]] = {}
 
     def of(self, package: str, source: str) -> Version | None:
         """The version of a package that the source of that absolute name runs with, if that is told."""
@@ -52,16 +55,40 @@ class Versions:
                     return Version(found, file.path)
         return None
 
+    def is_below(self, package: str, source: str, limit: tuple[int, ...]) -> bool:
+        """Whether every version of a package that the source of that absolute name may run with is below `limit`."""
+        locked = self.of(package, source)
+        if locked is not None:
+            return locked.numbers < limit
+        for folder in upward(os.path.dirname(source)):
+            for file in self._files:
+                if os.path.dirname(file.file) == folder and (found := self._bounds_in(file).get(_plain(package))):
+                    return found <= limit
+        return False
+
+    def _bounds_in(self, file: SourceFile) -> dict[str, tuple[int, ...]]:
+        known = self._bounds.get(file.file)
+        if known is None:
+            known = self._bounds[file.file] = {}
+            for name, allowed in _allowed(_text(file), file.file):
+                # What a file says twice, of one platform and another, allows what either of them does.
+                above, before = upper(allowed), known.get(name, upper(allowed))
+                known[name] = max(above, before) if above and before else ()
+        return known
+
     def _of_file(self, file: SourceFile) -> dict[str, str]:
         known = self._known.get(file.file)
         if known is None:
-            data = read(file)
-            text = data.decode("utf-8-sig", "replace") if isinstance(data, bytes) else ""
             # What a file says twice, for one platform and another, it says of neither.
             known = self._known[file.file] = {}
-            for name, version in _pins(text, file.file):
+            for name, version in _pins(_text(file), file.file):
                 known[name] = version if known.setdefault(name, version) == version else ""
         return known
+
+
+def _text(file: SourceFile) -> str:
+    data = read(file)
+    return data.decode("utf-8-sig", "replace") if isinstance(data, bytes) else ""
 
 
 def _plain(name: str) -> str:
@@ -79,8 +106,7 @@ def _pins(text: str, file: str) -> Iterator[tuple[str, str]]:
         name, version = (package.get("name"), package.get("version")) if isinstance(package, dict) else (None, None)
         if isinstance(name, str) and isinstance(version, str):
             yield _plain(name), version
-    project = table.get("project")
-    for line in _list(project.get("dependencies")) if isinstance(project, dict) else ():
+    for line in _list(_table(table, "project").get("dependencies")):
         yield from _required(line if isinstance(line, str) else "")
 
 
@@ -89,6 +115,31 @@ def _required(line: str) -> Iterator[tuple[str, str]]:
     found = _PINNED.match(line.strip())
     if found is not None:
         yield _plain(found[1]), found[2]
+
+
+def _allowed(text: str, file: str) -> Iterator[tuple[str, str]]:
+    """Each package that a file requires, and the versions of it that it allows."""
+    if file.endswith(".lock"):
+        return
+    lines = text.splitlines()
+    if file.endswith(".toml"):
+        table = _toml(text)
+        lines = [line for line in _list(_table(table, "project").get("dependencies")) if isinstance(line, str)]
+        for name, said in _table(table, "tool", "poetry", "dependencies").items():
+            allowed = said.get("version") if isinstance(said, dict) else said
+            if isinstance(allowed, str):
+                yield _plain(name), allowed
+    for line in lines:
+        found = _REQUIRED.match(line.partition("#")[0].partition(";")[0].strip())
+        if found is not None:
+            yield _plain(found[1]), found[2]
+
+
+def _table(value: object, *names: str) -> dict[str, Any]:
+    """The table under these names; empty where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _list(value: object) -> list[Any]:

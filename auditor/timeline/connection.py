@@ -85,6 +85,8 @@ class ConnectionState:
     savepoints: tuple[str, ...] = ()
     #: How many of the driver's transaction() blocks are open.
     blocks: int = 0
+    #: The library commits each statement that writes, while no transaction of its own is under way.
+    commits_writes: bool = False
     #: How many blocks are open that keep it from being closed.
     holders: int = 0
     #: It wrote rows or locked them, and holds them to its end.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.timeline import orm
+from auditor.timeline.connection import Status
 from auditor.timeline.state import State, merge
 from auditor.timeline.texts import fill
 from auditor.timeline.values import (
@@ -83,8 +84,21 @@ class Cursors:
             elif isinstance(option, (Built, Clause)):
                 text = orm.sent(option)
                 given = option.with_parameters(parameters) if isinstance(option, Clause) else parameters
-            states.extend(self.database.statements.execute(key, text, given, client, call))
+            ran = self.database.statements.execute(key, text, given, client, call)
+            states.extend(self._committed(key, text, after, call) for after in ran)
         return states
+
+    def _committed(self, key: Key, text: Value, state: State, call: Invocation) -> State:
+        """The state after a statement that its library commits by itself, as it does with what looks like a write."""
+        connection = self.database.state_of(key, state)
+        driver = drivers.by_name(connection.driver)
+        commits = self.database.sessions.commits_writes(key, connection) and connection.status is Status.OPEN
+        if driver is None or not commits or not isinstance(text, Text):
+            return state
+        if not text.value.lstrip().upper().startswith(driver.commits_after):
+            return state
+        by = "the library's own autocommit"
+        return self.database.endings.end(key, state, "commit", by, call.place, call.frame)
 
     def execute_one(self, receiver: Value, call: Invocation) -> Results:
         return [way for after, result in self.execute(receiver, call) for way in self.fetch_one(result, call.at(after))]

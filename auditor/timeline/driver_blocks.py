@@ -27,6 +27,7 @@ from auditor.timeline.values import (
 )
 
 if TYPE_CHECKING:
+    from auditor.drivers.model import Driver
     from auditor.findings import Place
     from auditor.python import nodes
     from auditor.timeline.database import Database
@@ -112,11 +113,16 @@ class DriverBlocks:
             block = Block("transaction", manager.key, span)
             inside, _, (how, key, depth) = self._enter_transaction(block, held, state.connect(manager.key, held), frame)
             return inside, manager, (how if how in NOT_ENTERED else _HELD + how, key, depth)
-        if driver is None or not driver.block_begins:
+        if driver is None or not driver.block_begins or self._is_old(driver, frame):
             return state, manager, ("connection", manager.key, 0)
         # Until the block ends its statements share a transaction, which the first of them begins.
         inside = state.connect(manager.key, replace(connection, blocks=connection.blocks + 1))
         return inside, manager, (REFUSED if connection.blocks else "connection", manager.key, 0)
+
+    def _is_old(self, driver: Driver, frame: Frame) -> bool:
+        """Whether the project's version of the driver begins nothing in a block of its connection."""
+        since = driver.block_begins_since
+        return bool(since) and self.walker.program.is_before(driver, frame.module, since)
 
     def _enter_transaction(
         self, block: Block, connection: ConnectionState, state: State, frame: Frame

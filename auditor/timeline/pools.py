@@ -65,6 +65,8 @@ class PoolInfo:
     user: str = ""
     #: What is under the driver only remembers what it has sent itself.
     blind: bool = False
+    #: Its connections commit each statement that writes, outside of begin().
+    commits_writes: bool = False
     #: What it makes are sessions, which take their connections from the pool.
     sessions: bool = False
     #: The pool whose connections it hands out under other options.
@@ -193,6 +195,7 @@ class Pools:
             isolation=info.isolation,
             settings=info.startup,
             user=info.user,
+            commits_writes=info.commits_writes and not info.sessions,
             root=self.walker.root,
         )
 

@@ -14,11 +14,13 @@ from auditor.drivers.model import Callback, Driver, Thing
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Status
 from auditor.timeline.events import Began
+from auditor.timeline.invocation import OPEN
 from auditor.timeline.listeners import Listeners
 from auditor.timeline.pools import FOR_COROUTINES, PoolInfo
 from auditor.timeline.startup import startup_settings, user_of
 from auditor.timeline.state import State, merge
 from auditor.timeline.values import (
+    FALSE,
     NONE,
     UNKNOWN,
     Block,
@@ -123,8 +125,17 @@ class Sessions:
             isolation=isolation,
             startup=startup,
             user=user,
+            commits_writes=self._commits_writes(driver, thing, call),
         )
         return self._keep(info)
+
+    def _commits_writes(self, driver: Driver, thing: Thing, call: Invocation) -> bool:
+        """Whether the connections of an engine are of the old kind, in the version that the project runs with."""
+        before = driver.commits_writes_before
+        new = call.options.get("future", UNKNOWN if OPEN in call.options else FALSE) != FALSE
+        if thing in FOR_COROUTINES or new or not before:
+            return False
+        return self.walker.program.is_before(driver, call.frame.module, before)
 
     def _keep(self, info: PoolInfo) -> Pool:
         self.database.pools.known.setdefault(info.key, info)
@@ -226,6 +237,10 @@ class Sessions:
     def is_session(self, key: Key) -> bool:
         return key in self._sessions
 
+    def commits_writes(self, key: Key, connection: ConnectionState) -> bool:
+        """Whether a statement that writes is committed by the library: none of its transactions is under way."""
+        return connection.commits_writes and not connection.under_way and key not in self._sessions
+
     def given(self, key: Key) -> None:
         """A session that comes from outside."""
         self._sessions.add(key)
@@ -274,7 +289,8 @@ class Sessions:
         key = receiver.key
         before = self.database.state_of(key, call.state)
         driver = drivers.by_name(before.driver)
-        if before.barred or (not nested and (before.in_transaction or before.under_way)):
+        open_already = before.under_way or (before.in_transaction and not self.commits_writes(key, before))
+        if before.barred or (not nested and open_already):
             return self.refused(driver, call)
         results: Results = []
         for state in self.begun(key, call):
@@ -304,9 +320,9 @@ class Sessions:
     def begun(self, key: Key, call: Invocation) -> list[State]:
         """The states in which a transaction is open on the connection, those who listen having been told."""
         connection = self.database.state_of(key, call.state)
-        if connection.in_transaction or connection.under_way:
+        if connection.under_way or (connection.in_transaction and not self.commits_writes(key, connection)):
             return [call.state]
-        if connection.autocommit is Autocommit.ON:
+        if connection.autocommit is Autocommit.ON or connection.in_transaction:
             own = call.state.connect(key, replace(connection, under_way=True))
             return self.listeners.told_of_begin(key, call.at(own))
         if connection.autocommit is Autocommit.UNKNOWN:
@@ -341,9 +357,8 @@ class Sessions:
         listens = self.listeners.of_begin(key, call.state) or (
             info is not None and self.listeners.callbacks(info, Callback.CHECKOUT)
         )
-        if connection.in_transaction or connection.under_way or not listens:
-            return [call.state]
-        return self.begun(key, call)
+        begun = connection.in_transaction or connection.under_way or self.commits_writes(key, connection)
+        return [call.state] if begun or not listens else self.begun(key, call)
 
     def by_hand(self, block: Block, name: str, call: Invocation) -> Results:
         """`transaction.commit()`, `.rollback()` and `.close()`."""

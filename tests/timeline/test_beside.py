@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from auditor.program.pooler import Pooler, find_pooler
+from auditor.program.specifiers import upper
 from tests.timeline.world import find, walked
 
 if TYPE_CHECKING:
@@ -67,6 +68,66 @@ def test_the_nearest_file_counts_and_a_lock_before_requirements(tmp_path: Path) 
     files = {"uv.lock": LOCKS["uv.lock"].replace("3.2.1", "3.1.0"), "src/uv.lock": LOCKS["uv.lock"]}
     assert version(tmp_path / "near", {**files, "src/requirements.txt": "psycopg==3.0.1"}) == "3.2.1 in src/uv.lock"
     assert version(tmp_path / "beside", {"other/uv.lock": LOCKS["uv.lock"]}) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "before"),
+    [
+        ("requirements.txt", "psycopg2<2.9", True),
+        ("requirements.txt", "psycopg2-binary ~= 2.8.4 ; python_version < '3.9'  # old", True),
+        ("requirements.txt", "psycopg2-binary[x]==2.8.*", True),
+        ("requirements.txt", "psycopg2>=2.7,<2.9", True),
+        ("requirements.txt", "psycopg2<=2.8.6", True),
+        ("requirements.txt", "psycopg2==2.8.6", True),
+        ("requirements.txt", "psycopg2~=2.8", False),
+        ("requirements.txt", "psycopg2<3", False),
+        ("requirements.txt", "psycopg2>=2.8", False),
+        ("requirements.txt", "psycopg2!=2.8.1", False),
+        ("requirements.txt", "psycopg2", False),
+        ("requirements.txt", "psycopg2==2.9.1", False),
+        ("requirements.txt", "psycopg2<2.9; python_version<'3'\npsycopg2>=2.9; python_version>='3'", False),
+        ("pyproject.toml", "[project]\ndependencies = ['psycopg2<2.9']", True),
+        ("pyproject.toml", "[tool.poetry.dependencies]\npsycopg2 = '~2.8'", True),
+        ("pyproject.toml", "[tool.poetry.dependencies]\npsycopg2-binary = {version = '~2.8.1', extras = []}", True),
+        ("pyproject.toml", "[tool.poetry.dependencies]\npsycopg2 = '^2.8'", False),
+        ("pyproject.toml", "[tool.poetry.dependencies]\npsycopg2 = '<2.8 || >=2.9'", False),
+        ("pyproject.toml", "[tool.poetry]\ndependencies = 3", False),
+        ("uv.lock", '[[package]]\nname = "psycopg2"\nversion = "2.8.6"\n', True),
+        ("tenant-audit.toml", "", False),
+    ],
+)
+def test_an_older_driver_is_one_that_nothing_newer_is_allowed_of(
+    tmp_path: Path, file: str, text: str, before: bool
+) -> None:
+    source = """
+    import psycopg2
+
+    conn = psycopg2.connect("")
+    conn.autocommit = True
+
+    def run(tenant):
+        with conn, conn.cursor() as cursor:
+            cursor.execute("SELECT set_config('app.tenant', %s, true)", (tenant,))
+            cursor.execute("UPDATE jobs SET done = true")
+    """
+    codes = [one.code for one in find(tmp_path, {"worker.py": source, file: text})]
+    assert codes == (["TA102"] if before else [])
+
+
+@pytest.mark.parametrize(
+    ("allowed", "above"),
+    [
+        ("^1.4", (2,)),
+        ("^0.3.1", (0, 4)),
+        ("^0", (1,)),
+        ("~1", (2,)),
+        ("<2,>1,<1.9", (1, 9)),
+        ("~=1", ()),
+        ("===1.0", (1, 0, 1)),
+    ],
+)
+def test_below_what_the_allowed_versions_lie(allowed: str, above: tuple[int, ...]) -> None:
+    assert upper(allowed) == above
 
 
 def told(folder: Path, lock: str) -> str:
