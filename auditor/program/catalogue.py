@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Locator = Callable[[Span], "Place"]
 
-#: What stands for a name that is only known at run time.
+#: What stands for a name that is only known at run time; behind it may stand what the program calls it.
 UNNAMED = "…"
 #: Words in the name of a custom setting that say it names a tenant.
 TENANT_WORDS = frozenset(
@@ -61,6 +61,11 @@ TENANT_WORDS = frozenset(
         "claims",
     ]
 )
+
+
+def is_unnamed(name: str) -> bool:
+    """Whether nothing is known of a name; of `…_jobs`, which a prefix is put before, its end is."""
+    return name.startswith(UNNAMED) and not name.startswith(f"{UNNAMED}_")
 
 
 @dataclass(frozen=True)

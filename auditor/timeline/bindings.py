@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN, Term, TermKind
-from auditor.timeline.values import UNKNOWN, Items, Literal, Made, Mapping, Quoted, Text, Unknown, Value, options_of
+from auditor.timeline.values import (
+    UNKNOWN,
+    Bound,
+    Either,
+    Items,
+    Literal,
+    Made,
+    Mapping,
+    Quoted,
+    Text,
+    Unknown,
+    Value,
+    options_of,
+)
 from auditor.timeline.varying import of_task
 
 #: Calls whose result cannot carry a quote into a statement.
 _PLAIN_TYPES = ("int", "float", "bool", "UUID", "uuid4", "Decimal", "len", "id")
+
+
+#: What a name is made of that says nothing.
+_NOTHING = frozenset(UNNAMED + '."')
 
 
 class Resolved(NamedTuple):
@@ -120,16 +137,49 @@ class Bindings:
 
 def _named(name: str, holes: tuple[Value, ...]) -> str:
     """A name with its holes filled in. Two that share the part that is known are taken for the same."""
+    written = _filled(name, holes)
+    # Where nothing of it is known, what the program calls it tells one from another.
+    return f"{UNNAMED}{_called(Text(name, holes))}" if UNNAMED in written and set(written) <= _NOTHING else written
+
+
+def _filled(name: str, holes: tuple[Value, ...]) -> str:
     first, *others = name.split(HOLE_OPEN)
     parts = [first]
     for other in others:
         number, _, rest = other.partition(HOLE_CLOSE)
         inner = holes[int(number)] if number.isdecimal() and int(number) < len(holes) else UNKNOWN
-        if isinstance(inner, Quoted):
-            inner = inner.value.items[-1] if isinstance(inner.value, Items) and inner.value.items else inner.value
-        known = UNNAMED if not isinstance(inner, (Text, Literal)) else str(inner.value)
-        parts.extend([_named(known, inner.holes) if isinstance(inner, Text) else known, rest])
+        parts.extend([_name_in(inner), rest])
     return "".join(parts)
+
+
+def _name_in(value: Value) -> str:
+    """The name that a value holds; where it can be one of several, only if all of them hold the same."""
+    if isinstance(value, Quoted):
+        return _name_in(value.value.items[-1] if _is_qualified(value.value) else value.value)
+    if isinstance(value, Either):
+        names = {_name_in(option) for option in value.options}
+        return names.pop() if len(names) == 1 else UNNAMED
+    if isinstance(value, Text):
+        return _filled(value.value, value.holes)
+    return str(value.value) if isinstance(value, Literal) else UNNAMED
+
+
+def _called(value: Value) -> str:
+    """What the program calls a value that is only known at run time."""
+    if isinstance(value, Quoted):
+        return _called(value.value.items[-1] if _is_qualified(value.value) else value.value)
+    if isinstance(value, Either):
+        names = {_called(option) for option in value.options}
+        return names.pop() if len(names) == 1 else ""
+    if isinstance(value, Text):
+        return _called(value.holes[-1]) if value.holes else ""
+    name = value.called if isinstance(value, Unknown) else value.name if isinstance(value, Bound) else ""
+    return name.lstrip("_").lower()
+
+
+def _is_qualified(value: Value) -> TypeGuard[Items]:
+    """Whether it is a name in parts, its schema first."""
+    return isinstance(value, Items) and bool(value.items)
 
 
 def _plain(value: Value) -> bool:

@@ -49,7 +49,7 @@ class Deed(enum.Enum):
     FINISH = "finish"
     RUN_LOG = "run log"
     WORK = "work"
-    HOLD = "hold"  #: locks one job by its id, so that it is still the worker's at the end, or is not worked on
+    HOLD = "hold"  #: locks jobs without claiming them, one by its id or many that stalled: none other ends them
     CHANGE = "change"  #: writes to a job table what has no other name here
     CLEANUP = "cleanup"
 

@@ -40,6 +40,7 @@ _DEEDS = {
     StepKind.BURY: Deed.FINISH,
     StepKind.RUN_LOG: Deed.RUN_LOG,
     StepKind.ENQUEUE: Deed.WORK,
+    StepKind.REAP: Deed.HOLD,
 }
 
 
@@ -172,9 +173,9 @@ class Effects:
         done = NOTHING_DONE
         for step in self.walker.program.queue_steps(self._states.fill(statement, bindings)):
             step = step._replace(table=bindings.name(step.table))
-            # What a statement does to many jobs at once is about others than the one in hand.
+            # What a statement does to many jobs at once is about others than the one in hand; it holds their rows.
             many = step.kind in (StepKind.REQUEUE, StepKind.BURY) and not step.by_id
-            deed = None if many else _DEEDS.get(step.kind)
+            deed = Deed.HOLD if many else _DEEDS.get(step.kind)
             place = locate(step.span)
             mark = None if deed is None else _mark(deed, step, place)
             done = done.and_then(Done((step,), (mark,) if mark is not None else (), (place,)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
     from auditor.timeline.walker import Walker
 
 Results = list[tuple["State", Value]]
+
+
+def _called(value: Value, name: str) -> Value:
+    """What is not known, with the name that it is asked for by, unless it had one before."""
+    return Unknown(value.row, value.setting, name) if isinstance(value, Unknown) and not value.called else value
 
 
 class Evaluator:
@@ -95,7 +101,7 @@ class Evaluator:
             return [(state, files.path(frame.module.file))]
         if node.id == "__name__":
             return [(state, Text(frame.module.name))]
-        return [(state, self.walker.names.lookup(node.id, state, frame))]
+        return [(state, _called(self.walker.names.lookup(node.id, state, frame), node.id))]
 
     def _constant(self, node: nodes.Constant, state: State, frame: Frame, flow: Flow) -> Results:
         return [(state, Literal(node.value))]
@@ -127,7 +133,8 @@ class Evaluator:
     def _attribute(self, node: nodes.Attribute, state: State, frame: Frame, flow: Flow) -> Results:
         results: Results = []
         for after, receiver in self.value(node.value, state, frame, flow):
-            results.extend(self.walker.objects.attribute(receiver, node.name, after, frame, flow, node.span))
+            found = self.walker.objects.attribute(receiver, node.name, after, frame, flow, node.span)
+            results.extend((then, _called(value, node.name)) for then, value in found)
         return results
 
     def _subscript(self, node: nodes.Subscript, state: State, frame: Frame, flow: Flow) -> Results:
@@ -140,7 +147,8 @@ class Evaluator:
                 item = either([self._item(option, key) for option in options_of(value)])
                 if item == UNKNOWN:
                     item = self.walker.names.declared_item(node.value, key, frame) or item
-                results.append((after, item))
+                name = key.value if isinstance(key, Text) and not key.holes else ""
+                results.append((after, replace(item, called=name) if isinstance(item, Unknown) else item))
         return results
 
     def _item(self, collection: Value, key: Value) -> Value:

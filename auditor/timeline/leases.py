@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from auditor.program.catalogue import UNNAMED
+from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_run_at, is_started, is_until
 from auditor.timeline.connection import Deed
@@ -73,6 +73,8 @@ class LeaseQueue:
     table: str
     ran: tuple[At, ...]
     defined: tuple[Step, ...]
+    #: What is done to tables whose names are not known at all, which may be this one.
+    elsewhere: tuple[Step, ...] = ()
 
     def of(self, *kinds: StepKind) -> tuple[At, ...]:
         """The steps of these kinds that ran, each place once, the surest."""
@@ -91,6 +93,11 @@ class LeaseQueue:
         """The steps of these kinds, also those that are only defined."""
         yield from (at.step for at in self.ran if at.step.kind in kinds)
         yield from (step for step in self.defined if step.kind in kinds)
+
+    def may_any_of(self, *kinds: StepKind) -> Iterator[Step]:
+        """The same, and those that may be: for what a rule says that is nowhere."""
+        yield from self.any_of(*kinds)
+        yield from (step for step in self.elsewhere if step.kind in kinds)
 
     @cached_property
     def claims(self) -> tuple[At, ...]:
@@ -137,8 +144,8 @@ class LeaseQueue:
     @property
     def is_ever_retaken(self) -> bool:
         """Whether anything at all brings back, gives up or looks for jobs whose worker is gone."""
-        many = (step for step in self.any_of(StepKind.REAP, StepKind.REQUEUE, StepKind.BURY) if not step.by_id)
-        looks = (step for step in self.any_of(StepKind.LOOK, StepKind.CLAIM) if step.watches or step.states)
+        many = (step for step in self.may_any_of(StepKind.REAP, StepKind.REQUEUE, StepKind.BURY) if not step.by_id)
+        looks = (step for step in self.may_any_of(StepKind.LOOK, StepKind.CLAIM) if step.watches or step.states)
         stalled = any(step.kind is StepKind.LOOK or step.watches for step in looks)
         return self.retaken_by is not None or any(True for _ in many) or stalled
 
@@ -219,13 +226,13 @@ class LeaseQueue:
     @property
     def is_ever_buried(self) -> bool:
         """Whether something gives up jobs that were tried too often, without their worker."""
-        return any(not step.by_id for step in self.any_of(StepKind.BURY))
+        return any(not step.by_id for step in self.may_any_of(StepKind.BURY))
 
     @property
     def is_prolonged(self) -> bool:
         """Whether something tells, while the work runs, that it still runs: in the job's row or for its worker."""
-        of_workers = any(step.by_worker and not step.watches for step in self.any_of(StepKind.REAP))
-        return of_workers or any(True for _ in self.any_of(StepKind.EXTEND))
+        of_workers = any(step.by_worker and not step.watches for step in self.may_any_of(StepKind.REAP))
+        return of_workers or any(True for _ in self.may_any_of(StepKind.EXTEND))
 
 
 def _is_loose(at: At) -> bool:
@@ -245,13 +252,24 @@ def queues_of(told: Iterable[Told]) -> tuple[LeaseQueue, ...]:
     """The queues among all steps."""
     ran: dict[tuple[str, str], list[At]] = {}
     defined: dict[str, list[Step]] = {}
+    unnamed: list[tuple[str, Step]] = []
     for one in told:
         table = one.step.table
+        if is_unnamed(table):
+            unnamed.append((table, one.step))
         if one.ran is None:
             defined.setdefault(table, []).append(one.step)
-        elif table:
-            # Of tables that are only named at run time, those of one file are taken for the same.
+        elif table and table != UNNAMED:
+            # Of tables that are only named at run time, those of one file that it calls the same are taken for one.
             file = one.ran.call.path if UNNAMED in table else ""
             ran.setdefault((table, file), []).append(At(one.step, one.ran, one.place))
-    found = [LeaseQueue(table, tuple(steps), tuple(defined.get(table, ()))) for (table, _), steps in ran.items()]
+    found = (
+        LeaseQueue(
+            table,
+            tuple(steps),
+            tuple(defined.get(table, ())),
+            tuple(step for name, step in unnamed if name != table or UNNAMED in table),
+        )
+        for (table, _), steps in ran.items()
+    )
     return tuple(queue for queue in found if queue.claims and queue.is_worked_off)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence
 from auditor.program.bounds import functions_comparing_attempts
+from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_queue, is_run_at
 from auditor.timeline.connection import Deed, Mark
@@ -328,7 +329,7 @@ class Queues:
         claims = {claim.mark.place: claim for claim in self.claims()}
         for claim in claims.values():
             count = self._count_of(claim)
-            if claim.step.bounded or not claim.step.table or count is None:
+            if claim.step.bounded or claim.step.table in ("", UNNAMED) or count is None:
                 continue
             bound = self._bound_of(claim.step.table)
             recovery = self.recovery(claim.mark)
@@ -344,7 +345,12 @@ class Queues:
 
     def _bound_of(self, table: str) -> Bound:
         """Where the attempts of a table are held against a maximum."""
-        bounds = list(self._of(table, StepKind.BOUND, StepKind.BURY))
+        bounds = [
+            told
+            for told in self._told
+            if told.step.kind in (StepKind.BOUND, StepKind.BURY)
+            and (told.step.table == table or is_unnamed(told.step.table))
+        ]
         if any(not told.step.by_id for told in bounds):
             return Bound.ALWAYS
         failing = {

@@ -27,11 +27,14 @@ Key = int
 class Unknown:
     """Anything. `row` is set where it was computed from the row that a claim returned.
 
-    `setting` names the setting that a statement has read it from.
+    `setting` names the setting that a statement has read it from. `called` is what the program calls it where it is
+    first asked for, a key or a name: all by which the name of a table that is only known at run time is told from
+    another.
     """
 
     row: bool = False
     setting: str = ""
+    called: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,103 @@
+"""Who may end a job, and who prolongs one: what is said of it is said of one table, and not of one just taken."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.timeline.world import codes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLES_AT_RUN_TIME = """
+from psycopg import sql
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+class Repository:
+    def __init__(self, tables):
+        self._tables = tables
+
+    def claim(self, worker):
+        with pool.connection() as conn:
+            return conn.execute(
+                sql.SQL(
+                    "UPDATE {jobs} SET status = 'running', worker_id = %s, started_at = now(), attempts = attempts + 1"
+                    " WHERE id = (SELECT id FROM {jobs} WHERE status = 'queued' AND attempts < 5"
+                    " LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
+                ).format(jobs=self._tables["jobs"]),
+                (worker,),
+            ).fetchone()
+
+    def done(self, job, worker):
+        with pool.connection() as conn:
+            conn.execute(
+                sql.SQL("UPDATE {jobs} SET status = 'done' WHERE id = %s AND worker_id = %s").format(
+                    jobs=self._tables["jobs"]
+                ),
+                (job, worker),
+            )
+"""
+SWEEP = """
+def sweep(self):
+    with pool.connection() as conn:
+        rows = conn.execute(
+            sql.SQL(
+                "UPDATE {jobs} SET status = CASE WHEN attempts >= 5 THEN 'failed' ELSE 'queued' END"
+                " WHERE status = 'running' AND started_at < now() - interval '1 hour' RETURNING id"
+            ).format(jobs=self._tables["jobs"])
+        ).fetchall()
+"""
+BEAT = """
+def beat(self, id):
+    with pool.connection() as conn:
+        conn.execute(
+            sql.SQL("UPDATE {table} SET heartbeat_at = now() WHERE id = %s").format(table=self._tables["TABLE"]),
+            (id,),
+        )
+"""
+END = """
+def end(self, job):
+    with pool.connection() as conn:
+        conn.execute(
+            sql.SQL("UPDATE {table} SET status = 'failed' WHERE id = %s").format(table=self._tables["TABLE"]), (job,)
+        )
+"""
+END_IN_SWEEP = """
+        for row in rows:
+            conn.execute(
+                sql.SQL("UPDATE {jobs} SET status = 'failed', error = 'swept' WHERE id = %s").format(
+                    jobs=self._tables["jobs"]
+                ),
+                (row[0],),
+            )
+"""
+
+
+def of_tables(*methods: str, table: str = "jobs") -> str:
+    """The repository with these methods, the last ones about a table of this name."""
+    return TABLES_AT_RUN_TIME + textwrap.indent("".join(methods).replace("TABLE", table), "    ")
+
+
+@pytest.mark.parametrize(("method", "code"), [(BEAT, "TA405"), (BEAT, "TA413"), (END, "TA402")])
+def test_tables_that_the_program_calls_differently_are_different(tmp_path: Path, method: str, code: str) -> None:
+    one = [found.partition(" ")[0] for found in codes(tmp_path / "one", of_tables(SWEEP, method))]
+    two = [found.partition(" ")[0] for found in codes(tmp_path / "two", of_tables(SWEEP, method, table="workers"))]
+    assert code in one
+    assert code not in two
+
+
+def test_a_table_that_the_program_calls_nothing_is_no_queue(tmp_path: Path) -> None:
+    unnamed = of_tables(SWEEP, END).replace('self._tables["jobs"]', "self._tables[0]")
+    assert codes(tmp_path, unnamed) == []
+
+
+def test_what_a_sweep_has_just_taken_back_is_no_workers(tmp_path: Path) -> None:
+    assert "TA402" not in " ".join(codes(tmp_path / "held", of_tables(SWEEP, END_IN_SWEEP)))
+    apart = END_IN_SWEEP.replace("for row in rows:", "for row in rows:\n            conn.commit()")
+    assert "TA402" in " ".join(codes(tmp_path / "apart", of_tables(SWEEP, apart)))
