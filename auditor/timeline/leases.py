@@ -124,7 +124,13 @@ class LeaseQueue:
     @cached_property
     def reapers(self) -> tuple[At, ...]:
         """What gives stalled jobs back: those whose time is up, or whose worker is gone."""
-        return tuple(at for at in self.of(StepKind.REAP) if at.step.watches or at.step.by_worker)
+        reapers = (at for at in self.of(StepKind.REAP) if at.step.watches or at.step.by_worker)
+        return tuple(at for at in reapers if not self._still_waits(at.step))
+
+    def _still_waits(self, step: Step) -> bool:
+        """Whether it asks for jobs that wait, where a claim gives them another state."""
+        waits = bool(step.asks) and set(step.asks) <= {"queued"}
+        return waits and any(set(claim.step.states) - {"queued"} for claim in self.claims)
 
     @cached_property
     def takers(self) -> tuple[At, ...]:
@@ -201,7 +207,15 @@ class LeaseQueue:
         marked = bool(set(claim.states) & {"running", "active"}) or bool(claim.token or claim.until)
         # A claim that is committed with the end of its job goes with the worker.
         lasts = not any(at.is_held for at in self.every(*_ENDS))
-        return marked and lasts and self.is_ended and not self.is_ever_retaken
+        return marked and lasts and self.is_ended and self.is_polled and not self.is_ever_retaken
+
+    @property
+    def is_polled(self) -> bool:
+        """Whether workers look here for jobs that wait; where each is told by its id, what tells it delivers it again.
+
+        A broker does so, and may be one of several behind an interface.
+        """
+        return any(not step.by_id or step.how != "lease" for step in self.any_of(StepKind.CLAIM, StepKind.LOOK))
 
     @property
     def leaves_exhausted_jobs(self) -> At | None:
@@ -220,7 +234,9 @@ class LeaseQueue:
         if not beats or any(_renews(beat, taker) for beat in beats for taker in self.takers):
             return None
         timed = (taker for taker in self.takers if is_started(taker.step.watches) or is_until(taker.step.watches))
-        taker = next(timed, None)
+        # A time that no claim sets is of another part of the job's life.
+        set_at = {column for claim in self.claims for column in claim.step.sets}
+        taker = next((taker for taker in timed if taker.step.watches in set_at), None)
         return (taker, beats[0]) if taker is not None else None
 
     @property

@@ -101,3 +101,80 @@ def test_what_a_sweep_has_just_taken_back_is_no_workers(tmp_path: Path) -> None:
     assert "TA402" not in " ".join(codes(tmp_path / "held", of_tables(SWEEP, END_IN_SWEEP)))
     apart = END_IN_SWEEP.replace("for row in rows:", "for row in rows:\n            conn.commit()")
     assert "TA402" in " ".join(codes(tmp_path / "apart", of_tables(SWEEP, apart)))
+
+
+TOLD_BY_ID = """
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def take(job, worker):
+    with pool.connection() as conn:
+        return conn.execute(
+            "UPDATE jobs SET status = 'running', worker_id = %s, lease_token = gen_random_uuid()"
+            " WHERE id = %s AND status = 'queued' RETURNING id",
+            (worker, job),
+        ).fetchone()
+
+
+def done(job, token):
+    with pool.connection() as conn:
+        conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s AND lease_token = %s", (job, token))
+"""
+POLLED = """
+
+def waiting():
+    with pool.connection() as conn:
+        return conn.execute("SELECT id FROM jobs WHERE status = 'queued' ORDER BY id LIMIT 1").fetchone()
+"""
+
+
+def test_who_tells_a_job_by_its_id_delivers_it_again(tmp_path: Path) -> None:
+    assert "TA401" not in " ".join(codes(tmp_path / "told", TOLD_BY_ID))
+    assert "TA401" in " ".join(codes(tmp_path / "polled", TOLD_BY_ID + POLLED))
+
+
+TWO_TIMES = """
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def take(worker):
+    with pool.connection() as conn:
+        return conn.execute(
+            "UPDATE jobs SET status = 'running', started_at = now(), heartbeat_at = now() WHERE id ="
+            " (SELECT id FROM jobs WHERE status = 'queued' LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
+        ).fetchone()
+
+
+def beat(job):
+    with pool.connection() as conn:
+        conn.execute("UPDATE jobs SET heartbeat_at = now() WHERE id = %s AND status = 'running'", (job,))
+
+
+def done(job):
+    with pool.connection() as conn:
+        conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s AND status = 'running'", (job,))
+
+
+def sweep():
+    with pool.connection() as conn:
+        conn.execute(
+            "UPDATE jobs SET status = 'queued' WHERE status = 'running' AND started_at < now() - interval '1 hour'"
+        )
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("status = 'running' AND started_at", True),
+        ("status = 'queued' AND started_at", False),
+        ("status = 'running' AND handed_out_at", False),
+    ],
+)
+def test_a_sweep_of_what_no_worker_has_needs_no_heartbeat(tmp_path: Path, asked: str, found: bool) -> None:
+    source = TWO_TIMES.replace("status = 'running' AND started_at", asked)
+    assert ("TA413" in " ".join(codes(tmp_path, source))) is found
