@@ -37,7 +37,7 @@ def audit(timeline: Timeline, rules: Iterable[LoadedRule]) -> list[Finding]:
     found = (finding for rule in rules if rule.check is not None for finding in _ask(rule, rule.check, timeline))
     return [
         finding if finding.symbol else replace(finding, symbol=timeline.program.symbol_at(finding.place))
-        for finding in _once(_settled(found), {rule.rule.code: rule.rule.yields_to for rule in rules})
+        for finding in _once(_joined(_settled(found)), {rule.rule.code: rule.rule.yields_to for rule in rules})
     ]
 
 
@@ -88,9 +88,35 @@ def _settled(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         key = (finding.code, finding.place, finding.message)
         known = best.get(key)
-        if known is None or _worth(finding) > _worth(known):
-            best[key] = finding
+        faults = finding.faults if known is None else finding.faults | known.faults
+        best[key] = replace(finding if known is None or _worth(finding) > _worth(known) else known, faults=faults)
     return sorted(best.values(), key=lambda finding: finding.order)
+
+
+def _joined(findings: list[Finding]) -> list[Finding]:
+    """Of the findings of one rule that are one fault, the one that tells most, with the places of the others."""
+    left: list[Finding] = []
+    for group in _groups(findings):
+        # In order, the first of those that are equally sure and name as many of the others.
+        speaker = max(group, key=lambda one: (one.confidence.rank, sum(other.named_in(one) for other in group)))
+        for other in group:
+            if other is not speaker and not other.named_in(speaker):
+                speaker = speaker.see(other.place, other.also or other.message)
+        left.append(speaker)
+    return sorted(left, key=lambda finding: finding.order)
+
+
+def _groups(findings: list[Finding]) -> list[list[Finding]]:
+    """The findings of each fault, in their order; one that shares faults with two groups makes them one."""
+    groups: dict[int, list[Finding]] = {}
+    of_fault: dict[tuple[object, ...], int] = {}
+    for number, finding in enumerate(findings):
+        faults = [(finding.code, *fault) for fault in finding.faults]
+        group = groups[number] = [finding]
+        for other in dict.fromkeys(of_fault[fault] for fault in faults if fault in of_fault):
+            group[:0] = groups.pop(other)
+        of_fault.update((fault, number) for one in group for fault in ((one.code, *name) for name in one.faults))
+    return list(groups.values())
 
 
 def _once(findings: list[Finding], yields: dict[str, tuple[str, ...]]) -> list[Finding]:

@@ -102,6 +102,10 @@ class Finding:
     fix: Fix | None = None
     #: What stands on the line, without its indentation: it follows a finding when lines move.
     context: str = field(default="", compare=False)
+    #: Findings of one rule that share one of these are one fault, met at several places.
+    faults: frozenset[tuple[object, ...]] = field(default=frozenset(), compare=False)
+    #: What is said of this place where another of them speaks.
+    also: str = field(default="", compare=False)
 
     def see(self, place: Place, message: str) -> Finding:
         """The same finding with one more related place; a place named twice is kept once."""
@@ -131,6 +135,13 @@ class Finding:
     def mended(self, mend: str) -> Finding:
         """The same finding, with what to do about it here."""
         return replace(self, mend=mend)
+
+    def of_fault(self, *parts: object, also: str) -> Finding:
+        """The same finding as one of those of its rule that are one fault: one transaction, one claim, one call.
+
+        `parts` tell that fault from others; where one of them is not known, the finding is a fault of its own.
+        """
+        return self if None in parts else replace(self, faults=self.faults | {parts}, also=also)
 
     def concerns(self, other: Finding) -> bool:
         """Whether two findings speak of one place: one of them names the line that the other stands on."""

@@ -30,4 +30,8 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         )
         if ending.failed_at is not None:
             finding = finding.see(ending.failed_at, "when this fails, the claim is rolled back too")
-        yield finding.sure(run.claim.sure).mended("commit the claim before the work begins")
+        yield (
+            finding.sure(run.claim.sure)
+            .of_fault(ending.place, run.root, also="and neither is this one seen")
+            .mended("commit the claim before the work begins")
+        )

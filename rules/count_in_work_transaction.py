@@ -27,6 +27,8 @@ def check(timeline: Timeline) -> Iterator[Finding]:
                 finding = finding.see(
                     ending.failed_at, "when this fails, the transaction is rolled back and nothing is counted"
                 )
-            yield finding.sure(min(count.sure, run.claim.sure)).mended(
-                "count in the claim and commit it before the work, or count the failure in a new transaction"
+            yield (
+                finding.sure(min(count.sure, run.claim.sure))
+                .of_fault(run.claim.place, run.root, also="and so it is here")
+                .mended("count in the claim and commit it before the work, or count the failure in a new transaction")
             )

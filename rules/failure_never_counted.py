@@ -9,7 +9,7 @@ from auditor.rule import CLAIM_TRIGGERS, Finding, Rule, Severity, Timeline
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RULE = Rule("TA302", "failure-never-counted", Severity.ERROR, triggers=CLAIM_TRIGGERS, yields_to=("TA303",))
+RULE = Rule("TA302", "failure-never-counted", Severity.ERROR, triggers=CLAIM_TRIGGERS, yields_to=("TA301", "TA303"))
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:
@@ -27,6 +27,10 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         back = timeline.rolled_back_at(run.claim)
         if back is not None:
             finding = finding.see(back, "this then rolls the claim back with it")
-        yield finding.sure(run.claim.sure).mended(
-            "catch the failure, roll back, count it in a new transaction; or count in the claim and commit first"
+        yield (
+            finding.sure(run.claim.sure)
+            .of_fault(ending.place, run.root, also="and what is claimed here is no better off")
+            .mended(
+                "catch the failure, roll back, count it in a new transaction; or count in the claim and commit first"
+            )
         )

@@ -21,9 +21,11 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             f"{call.name} waits for {call.reached.reach.what} while a transaction holds rows: "
             "others wait for those, and no row that dies meanwhile is cleared from any table",
         )
+        held = call.reached.held
         way = timeline.way_outside(call, begins="the transaction holds rows from here on")
         yield (
             finding.see_all(way)
             .sure(call.sure)
+            .of_fault(held.begun, call.reached.connection, call.reached.root, also="it waits here, too")
             .mended("end the transaction first, or note what is to be done in a table and let another job do it")
         )

@@ -398,13 +398,14 @@ class Timeline:
             None,
         )
 
-    def refused_counts(self) -> Iterator[Ran]:
-        """Counts of a failure on the connection that the failure has aborted."""
+    def refused_counts(self) -> Iterator[tuple[Ran, Mark | None]]:
+        """Counts of a failure on the connection that the failure has aborted, and the claim made in its transaction."""
         for ran in self.of(Ran):
             if ran.before.status is not Status.ABORTED or ran.before.aborted_before or Deed.COUNT not in ran.deeds:
                 continue
-            if any(mark.deed in (Deed.CLAIM, Deed.WORK) for mark in ran.before.pending):
-                yield ran
+            marks = {mark.deed: mark for mark in ran.before.pending}
+            if Deed.CLAIM in marks or Deed.WORK in marks:
+                yield ran, marks.get(Deed.CLAIM)
 
     def reaper_counts(self, table: str) -> bool:
         """Whether what takes back stalled jobs counts the attempt that was lost."""

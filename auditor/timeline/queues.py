@@ -33,6 +33,11 @@ class JobRun:
     sweeps: bool = False
 
     @property
+    def root(self) -> str:
+        """The entry point that they were made from."""
+        return self.endings[0].root
+
+    @property
     def failures(self) -> tuple[JobEnded, ...]:
         """Endings of jobs whose work failed, whether somebody caught it or not."""
         return tuple(ending for ending in self.endings if ending.failed is not None)

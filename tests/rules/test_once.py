@@ -69,3 +69,36 @@ def test_rules_yield_to_rules_that_are_there_and_never_in_a_circle() -> None:
             if other not in seen:
                 seen.add(other)
                 above.extend(yields[other])
+
+
+def test_of_one_fault_at_several_places_the_surest_that_names_most_of_them_speaks() -> None:
+    outer = TELLING.at(at(5), "this").see(at(3), "through this call").of_fault("begun", also="here, too")
+    inner = TELLING.at(at(3), "this").of_fault("begun", also="here, too")
+    other = TELLING.at(at(9), "this").of_fault("begun", also="here, too")
+    (left,) = found(inner, outer, other)
+    assert (left.place, [(see.place, see.message) for see in left.related]) == (
+        at(5),
+        [(at(3), "through this call"), (at(9), "here, too")],
+    )
+
+
+def test_a_surer_one_speaks_for_those_that_name_more() -> None:
+    outer = TELLING.at(at(5), "this").see(at(3), "through this call").of_fault("begun", also="here, too")
+    inner = TELLING.at(at(3), "this").of_fault("begun", also="here, too")
+    (left,) = found(inner, outer.sure(Confidence.MEDIUM))
+    assert (left.place, left.confidence) == (at(3), Confidence.HIGH)
+
+
+def test_faults_of_other_rules_or_of_which_a_part_is_not_known_are_apart() -> None:
+    unknown = [TELLING.at(at(line), "this").of_fault("begun", None, also="here, too") for line in (1, 2)]
+    assert len(found(*unknown)) == 2
+    assert len(found(*(rule.at(at(1), "this").of_fault("a", also="") for rule in (TELLING, YIELDING)))) == 1
+    assert len(found(TELLING.at(at(1), "this").of_fault(1, also=""), TELLING.at(at(2), "it").of_fault(2, also=""))) == 2
+
+
+def test_one_place_met_on_two_ways_makes_one_fault_of_both() -> None:
+    def met(line: int, way: str) -> Finding:
+        return TELLING.at(at(line), "this").of_fault(way, also="here, too")
+
+    (left,) = found(met(1, "a"), met(2, "a"), met(2, "b"), met(3, "b"))
+    assert [see.place for see in left.related] == [at(2), at(3)]
