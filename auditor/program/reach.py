@@ -162,6 +162,8 @@ class Heirs:
     def __init__(self) -> None:
         self._derived: dict[str, set[str]] = {}
         self._bases: dict[str, set[str]] = {}
+        #: What `of` has told, until there are more.
+        self._known: dict[str, tuple[str, ...]] = {}
 
     def add(self, module: ModuleInfo) -> frozenset[str]:
         """Take in a module's classes; the names of those that have got new heirs by it, at whatever distance."""
@@ -172,11 +174,17 @@ class Heirs:
                     self._derived[base].add(cls.node.name)
                     self._bases.setdefault(cls.node.name, set()).add(base)
                     grown.add(base)
-        return frozenset(above for base in grown for above in _closure(base, self._bases))
+        above = frozenset(name for base in grown for name in _closure(base, self._bases))
+        for name in above:
+            self._known.pop(name, None)
+        return above
 
     def of(self, name: str) -> tuple[str, ...]:
         """A class's own name, and those of all that are derived from it."""
-        return _closure(name, self._derived)
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = _closure(name, self._derived)
+        return known
 
 
 def _closure(name: str, beyond: Mapping[str, set[str]]) -> tuple[str, ...]:
