@@ -110,6 +110,10 @@ class Program:
         file = self._index.find(name, importer)
         return self.load(file) if file is not None else None
 
+    def name_of(self, file: SourceFile) -> str:
+        """The dotted name by which a Python file is imported."""
+        return self._index.name_of(file)
+
     def module_at(self, path: str) -> ModuleInfo | None:
         """The module at a path as it is shown, if it has been read."""
         return self._by_path.get(path)

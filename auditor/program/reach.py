@@ -65,7 +65,7 @@ class Reach:
 
     def add(self, module: ModuleInfo, mattering: Iterable[FunctionInfo], constants: Iterable[str] = ()) -> None:
         """Take in a module with what in it matters by itself; functions taken in before may come to matter by it."""
-        self._imports[module] = frozenset(_words_imported(module))
+        self._imports[module] = frozenset(words_imported(module))
         fresh: list[tuple[FunctionInfo | Constant, int]] = [(function, 0) for function in mattering]
         self._spread(self._inherited(self._heirs.add(module)))
         fresh.extend((Constant(module, name), 0) for name in constants)
@@ -215,7 +215,7 @@ def _is_of_manager(bearer: FunctionInfo | Constant) -> bool:
 def _names_for(function: FunctionInfo | Constant) -> Iterator[str]:
     """The names under which a function is used: its own, and of a method the class's, which makes the object.
 
-    What a constructor makes and keeps is used by the names of its attributes.
+    What a constructor makes and keeps is used by the names of its attributes, and so is what another method waits for.
     """
     if isinstance(function, Constant):
         yield function.name
@@ -225,13 +225,14 @@ def _names_for(function: FunctionInfo | Constant) -> Iterator[str]:
     if function.owner is None:
         return
     yield function.owner.node.name
-    if function.node.name == "__init__":
-        for name, assigned in function.owner.assigned.items():
-            if any(method is function and isinstance(value, nodes.Call) for method, value, _ in assigned):
-                yield name
+    made = (nodes.Call, nodes.Await) if function.node.name == "__init__" else nodes.Await
+    for name, assigned in function.owner.assigned.items():
+        if any(method is function and isinstance(value, made) for method, value, _ in assigned):
+            yield name
 
 
-def _words_imported(module: ModuleInfo) -> Iterator[str]:
+def words_imported(module: ModuleInfo) -> Iterator[str]:
+    """The words of the names that a module imports."""
     for part in module.imports:
         yield from part.loads.split(".")
         yield part.attribute or ""

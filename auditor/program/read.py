@@ -14,6 +14,7 @@ from auditor.program.composed import compositions
 from auditor.program.migrations import taken_back
 from auditor.program.origins import Origin
 from auditor.program.program import Program
+from auditor.program.reach import words_imported
 from auditor.program.settings_files import TRIGGERS as SETTINGS
 from auditor.search import mentions, search
 from auditor.sql.meaning import Kind, hole
@@ -120,6 +121,10 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
     for number, file in enumerate(wanted):
         progress("reading", number, len(wanted))
         _load(program, file)
+    makers = _makers(program, [file for file, found_in in imported.items() if found_in and file not in hits])
+    for file in makers:
+        _load(program, file)
+    hits.update(makers)
     left = _load_beside_policies(program, [file for file in files if file not in hits], jobs)
     if driven:
         left = _load_callers(program, left, jobs)
@@ -148,6 +153,12 @@ def _load(program: Program, file: SourceFile) -> None:
     if module is not None and module not in program.modules:
         program.modules.append(module)
         _take_definitions(program, module)
+
+
+def _makers(program: Program, files: list[SourceFile]) -> list[SourceFile]:
+    """Those of files that import a driver which what was read imports: they may make its connections, and no more."""
+    words = {word for module in program.modules for word in words_imported(module)}
+    return [file for file in files if words.intersection(program.name_of(file).split(".")[-2:])]
 
 
 def _load_beside_policies(program: Program, left: list[SourceFile], jobs: int | None) -> list[SourceFile]:

@@ -227,6 +227,15 @@ def _kinds_of_update(step: Step, query: Query, conditions: list[Comparison]) -> 
         kinds.append(StepKind.FINISH)
     if not kinds and step.extends and not people and not stalled:
         kinds.append(StepKind.EXTEND)
+    # What becomes of jobs whose worker is gone may come from outside.
+    if (
+        not kinds
+        and not step.by_id
+        and step.by_worker
+        and not step.states
+        and assigned(query, words.is_status, *VALUES)
+    ):
+        kinds.append(StepKind.BURY)
     delays = assigned(query, words.is_run_at)
     if not kinds and delays and step.by_id:
         kinds.append(StepKind.REQUEUE)

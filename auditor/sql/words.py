@@ -41,7 +41,7 @@ _TOKEN = _any(
     "locked_by lock_by leased_by claimed_by reserved_by attempted_by picked_by taken_by acquired_by owned_by held_by",
     "lock_token lease_token claim_token fencing_token fence_token run_token lock_id lease_id claim_id lock_key",
     "worker_id worker_name worker owner owner_id executor executor_id processor processor_id consumer consumer_id",
-    "runner runner_id receipt receipt_id receipt_handle fence nonce",
+    "worker_rid worker_uuid runner runner_id receipt receipt_id receipt_handle fence nonce",
 )
 _STARTED = _any(
     "started_at started start_time start_at locked_at claimed_at leased_at picked_at acquired_at reserved_at taken_at",

@@ -11,7 +11,7 @@ from auditor.python import nodes
 from auditor.timeline import collections, strings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.events import Stranded, Worked
-from auditor.timeline.invocation import OPEN, Invocation, called_name, goes_on, positional_ways
+from auditor.timeline.invocation import OPEN, Invocation, called_name, goes_on, named_ways, positional_ways
 from auditor.timeline.parameters import Parameters
 from auditor.timeline.pure import PureCalls
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge_raises, merge_values
@@ -113,17 +113,11 @@ class Calls:
         expressions = [*node.arguments, *(value for _, value in node.keywords)]
         for after, got in self.walker.evaluator.each(expressions, state, frame, flow):
             given = list(zip(node.arguments, got, strict=False))
-            named: list[tuple[str, Value]] = []
-            for (name, _), value in zip(node.keywords, got[len(node.arguments) :], strict=True):
-                if name is not None:
-                    named.append((name, value))
-                elif isinstance(value, Mapping):
-                    named.extend((key.value, item) for key, item in value.pairs if isinstance(key, Text))
-                    named.extend([(OPEN, UNKNOWN)] if value.open else [])
-                else:
-                    named.append((OPEN, Unknown(row=from_row(value))))
+            names = [name for name, _ in node.keywords]
+            named = named_ways(list(zip(names, got[len(node.arguments) :], strict=True)))
             for positional in positional_ways(given):
-                yield Invocation(positional, tuple(named), after, frame, flow, node.span)
+                for keywords in named:
+                    yield Invocation(positional, keywords, after, frame, flow, node.span)
 
     def _changed_in_place(self, node: nodes.Call, callee: Value, call: Invocation) -> Results | None:
         """`collection.append(x)` and its like: what names the collection names the changed one from here on."""

@@ -57,8 +57,10 @@ class Cursors:
             for begun in self.database.sessions.begins(key, call.at(flushed)):
                 states.extend(self._executed(key, query, parameters, client, call.at(begun)))
         result: Value = receiver if isinstance(receiver, Cursor) else Cursor(key)
-        if isinstance(query, Built):
-            result = Cursor(key, query=query)
+        built = [option for option in options_of(query) if isinstance(option, Built)]
+        # Of what some condition adds to a statement, such as a lock, its rows are of the same table.
+        if built and len({option.table for option in built}) == 1:
+            result = Cursor(key, query=next((option for option in built if option.lock), built[0]))
         return [(after, result) for after in merge(states)]
 
     def _given_to(self, receiver: Value, key: Key, call: Invocation) -> tuple[Value, Value]:

@@ -91,6 +91,7 @@ def _looked(job: Job, step: Step, seen: Seen) -> Job:
         or step.watches
         or seen.before.isolation in _REFUSING
         or not step.table
+        or (step.asks and not step.free)
         or _only_asks(seen.statement)
     ):
         return job

@@ -13,6 +13,8 @@ from auditor.timeline.values import (
     Function,
     Items,
     Made,
+    Mapping,
+    Text,
     Unknown,
     Value,
     from_row,
@@ -101,6 +103,24 @@ def positional_ways(given: list[tuple[nodes.Expression, Value]]) -> list[tuple[V
             options = [(Unknown(row=from_row(value)),)]
         ways = [(*way, *option) for way in ways for option in options]
     return ways
+
+
+def named_ways(given: list[tuple[str | None, Value]]) -> list[Keywords]:
+    """What is passed by name, as many ways as there are dicts that `**` may spread."""
+    ways: list[Keywords] = [()]
+    for name, value in given:
+        options: list[Keywords] = [((name, value),)] if name is not None else [_named(one) for one in options_of(value)]
+        if len(options) * len(ways) > MOST_OPTIONS:
+            options = [((OPEN, Unknown(row=from_row(value))),)]
+        ways = [(*way, *option) for way in ways for option in options]
+    return ways
+
+
+def _named(value: Value) -> Keywords:
+    if not isinstance(value, Mapping):
+        return ((OPEN, Unknown(row=from_row(value))),)
+    pairs = tuple((key.value, item) for key, item in value.pairs if isinstance(key, Text))
+    return (*pairs, (OPEN, UNKNOWN)) if value.open else pairs
 
 
 def _spread(value: Value) -> tuple[Value, ...]:

@@ -62,6 +62,8 @@ class At(NamedTuple):
 _ENDS = (StepKind.FINISH, StepKind.FAIL, StepKind.REQUEUE)
 #: What shows that the jobs of a table are worked off.
 _OF_JOBS = (*_ENDS, StepKind.COUNT, StepKind.BOUND, StepKind.EXTEND, StepKind.REAP, StepKind.BURY)
+#: The states of jobs that somebody has.
+_HELD = frozenset({"running", "active"})
 #: The clocks that stand still while a transaction lasts.
 STILL = frozenset({"now", "current_timestamp", "transaction_timestamp", "localtimestamp"})
 
@@ -133,6 +135,17 @@ class LeaseQueue:
         return waits and any(set(claim.step.states) - {"queued"} for claim in self.claims)
 
     @cached_property
+    def rescues(self) -> tuple[At, ...]:
+        """What gives back or gives up, one by one, jobs that a query for held or stalled ones has found."""
+        finding = {
+            at.ran.symbol
+            for at in self.every(StepKind.LOOK, StepKind.CLAIM)
+            if at.step.how != "lease" and (at.step.watches or _HELD & set(at.step.asks))
+        }
+        one_by_one = self.of(StepKind.REQUEUE, StepKind.FAIL, StepKind.BURY)
+        return tuple(at for at in one_by_one if at.step.by_id and at.ran.symbol in finding)
+
+    @cached_property
     def takers(self) -> tuple[At, ...]:
         """The same, and claims that look for stalled jobs themselves."""
         return (*self.reapers, *(claim for claim in self.claims if claim.step.watches))
@@ -142,6 +155,9 @@ class LeaseQueue:
         """What hands a job on whose worker may still be at it."""
         if self.reapers:
             return self.reapers[0]
+        for rescue in self.rescues:
+            if rescue.step.kind is StepKind.REQUEUE:
+                return rescue
         for claim in self.claims:
             if claim.step.watches or (claim.step.delayed and is_run_at(claim.step.until)):
                 return claim
@@ -153,7 +169,7 @@ class LeaseQueue:
         many = (step for step in self.may_any_of(StepKind.REAP, StepKind.REQUEUE, StepKind.BURY) if not step.by_id)
         looks = (step for step in self.may_any_of(StepKind.LOOK, StepKind.CLAIM) if step.watches or step.states)
         stalled = any(step.kind is StepKind.LOOK or step.watches for step in looks)
-        return self.retaken_by is not None or any(True for _ in many) or stalled
+        return self.retaken_by is not None or bool(self.rescues) or any(True for _ in many) or stalled
 
     # Fences
 
@@ -204,9 +220,11 @@ class LeaseQueue:
     def leaves_lost_jobs(self) -> bool:
         """Whether a job whose worker dies stays marked as taken for ever: nothing takes back or asks for such."""
         claim = self.claim.step
-        marked = bool(set(claim.states) & {"running", "active"}) or bool(claim.token or claim.until)
+        marked = bool(_HELD & set(claim.states)) or bool(claim.token or claim.until)
         # A claim that is committed with the end of its job goes with the worker.
-        lasts = not any(at.is_held for at in self.every(*_ENDS))
+        ends = list(self.every(*_ENDS))
+        alone = any(at.step.kind is StepKind.FINISH and not at.is_held for at in ends)
+        lasts = alone or not any(at.is_held for at in ends)
         return marked and lasts and self.is_ended and self.is_polled and not self.is_ever_retaken
 
     @property
@@ -224,7 +242,8 @@ class LeaseQueue:
 
     def lets_anyone_prolong(self, beat: At) -> bool:
         """Whether a heartbeat asks for no proof that the other statements ask for."""
-        fenced = bool(self.fenced) and bool(self.proof) and self.retaken_by is not None
+        retaken = self.retaken_by is not None and self.retaken_by not in self.rescues
+        fenced = bool(self.fenced) and bool(self.proof) and retaken
         return fenced and beat.step.by_id and not beat.step.fence
 
     @property

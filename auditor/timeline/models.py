@@ -135,8 +135,8 @@ class Models:
         """What a model, its object or its query has under a name; None where Python's own rules give it."""
         if isinstance(receiver, Query):
             return self._of_query(receiver, name)
-        if isinstance(receiver, Super) and isinstance(receiver.instance, Query):
-            return Bound(receiver.instance, name)
+        if isinstance(receiver, Super):
+            return self._of_super(receiver, name)
         if isinstance(receiver, Made) and receiver.name == "<meta>":
             return self._of_meta(receiver, name)
         if not isinstance(receiver, (Class, Instance)) or not self.managers.is_model(receiver.info):
@@ -152,6 +152,15 @@ class Models:
         if name.endswith("_id") and self._field(receiver.info, name.removesuffix("_id")) is not None:
             return field(name, receiver.row)
         return None
+
+    def _of_super(self, receiver: Super, name: str) -> Value | None:
+        """`super().save()` of a model's own save(), which does what Django's would have done."""
+        instance = receiver.instance
+        if isinstance(instance, Query):
+            return Bound(instance, name)
+        if not isinstance(instance, Instance) or not self.managers.is_model(instance.info):
+            return None
+        return None if self.walker.objects.class_member(receiver, name) is not None else Bound(instance, name)
 
     def _of_query(self, query: Query, name: str) -> Value:
         for kind in query.kinds:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.program.tree import descend
 from auditor.python import nodes
+from auditor.sql.words import is_status, words
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
@@ -76,7 +77,10 @@ class Objects:
             value = self.walker.names.member(receiver.module, name)
             return [(state, UNKNOWN if value is None else value)]
         if isinstance(receiver, External):
-            return [(state, self.walker.database.held.value(External(f"{receiver.name}.{name}")))]
+            told = _state_named(receiver.name, name)
+            return [(state, told or self.walker.database.held.value(External(f"{receiver.name}.{name}")))]
+        if isinstance(receiver, Text) and name == "value":
+            return [(state, receiver)]
         if isinstance(receiver, (Connection, Cursor, Pool)):
             own = self._own(receiver, name, state, frame, flow, span)
             known = self.walker.database.attribute(receiver, name, state) if own is None else None
@@ -390,3 +394,14 @@ def _names_in(expression: nodes.Expression | None) -> Iterator[nodes.Name]:
     for part in descend(expression):
         if isinstance(part, nodes.Name):
             yield part
+
+
+def _state_named(enum: str, name: str) -> Text | None:
+    """`TaskResultStatus.RUNNING` of a library: the states of its jobs are called what they are stored as.
+
+    What a driver says of a transaction is no state of a job.
+    """
+    named = enum.rpartition(".")[2]
+    if not (name.isupper() and named[:1].isupper() and is_status(named)) or "transaction" in words(named):
+        return None
+    return Text(name.lower())
