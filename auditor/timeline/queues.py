@@ -369,4 +369,14 @@ class Queues:
         ]
         if any(function not in failing for function in compared):
             return Bound.ALWAYS
-        return Bound.ON_FAILURE if bounds or compared else Bound.NONE
+        return Bound.ON_FAILURE if bounds or compared or self._fails_for_good(table) else Bound.NONE
+
+    def _fails_for_good(self, table: str) -> bool:
+        """Whether something lets a job fail that no claim takes again, and whoever calls it decides when."""
+        again = any("failed" in told.step.asks for told in self._of(table, StepKind.CLAIM, StepKind.LOOK))
+        # Where the same function sends others back, it decides itself, and holds nothing against a maximum.
+        deciding = {told.symbol for told in self._of(table, StepKind.REQUEUE)}
+        return not again and any(
+            told.step.by_id and "failed" in told.step.states and told.symbol and told.symbol not in deciding
+            for told in self._of(table, StepKind.FAIL)
+        )

@@ -253,3 +253,46 @@ NOT_CAUGHT = """
 def test_a_failure_of_a_batch_is_counted_when_its_objects_are_written_back(tmp_path: Path) -> None:
     assert not [one for one in codes(tmp_path / "caught", textwrap.dedent(BATCH + CAUGHT)) if one.startswith("TA301")]
     assert "TA301 at worker.py:25" in codes(tmp_path / "not", textwrap.dedent(BATCH + NOT_CAUGHT))
+
+
+DECIDED = """
+    import psycopg
+
+    TAKE = (
+        "UPDATE jobs SET status = 'running', attempts = attempts + 1, locked_until = now() + interval '1 minute'"
+        " WHERE id = (SELECT id FROM jobs WHERE status {takes} AND run_at <= now() LIMIT 1 FOR UPDATE SKIP LOCKED)"
+        " RETURNING id"
+    )
+
+    class Store:
+        def take(self, conn: psycopg.Connection):
+            return conn.execute(TAKE).fetchone()
+"""
+RETRY = "UPDATE jobs SET status = 'queued', run_at = now() + interval '1 minute', last_error = %s WHERE id = %s"
+END = "UPDATE jobs SET status = 'failed', last_error = %s WHERE id = %s"
+APART = f"""
+    def retry(self, conn: psycopg.Connection, job, error):
+        conn.execute("{RETRY}", (str(error), job))
+
+    def fail(self, conn: psycopg.Connection, job, error):
+        conn.execute("{END}", (str(error), job))
+"""
+TOGETHER = f"""
+    def failed(self, conn: psycopg.Connection, job, error):
+        if isinstance(error, TypeError):
+            conn.execute("{END}", (str(error), job))
+        else:
+            conn.execute("{RETRY}", (str(error), job))
+"""
+
+
+@pytest.mark.parametrize(
+    ("failing", "takes", "endless"),
+    [(APART, "= 'queued'", False), (APART, "IN ('queued', 'failed')", True), (TOGETHER, "= 'queued'", True)],
+    ids=["whoever calls it decides", "what failed is taken again", "no maximum where it is decided"],
+)
+def test_attempts_end_where_whoever_calls_it_lets_the_job_fail(
+    tmp_path: Path, failing: str, takes: str, endless: bool
+) -> None:
+    source = textwrap.dedent(DECIDED.format(takes=takes)) + textwrap.indent(textwrap.dedent(failing), " " * 4)
+    assert any(one.startswith("TA305") for one in codes(tmp_path, source)) is endless
