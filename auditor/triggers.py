@@ -38,14 +38,17 @@ CLAIM_TRIGGERS = (
     rb"claimed_(?:by|at|until)",
 )
 #: States in which a job waits to be taken.
-WAITING_STATES = ("pending", "queued", "ready", "waiting", "new", "scheduled", "available")
+WAITING_STATES = ("pending", "queued", "ready", "waiting", "new", "scheduled", "available", "enqueued", "todo")
 #: Columns that are empty while something waits to be done.
 DONE_COLUMNS = ("processed_at", "published_at", "finished_at", "delivered_at", "dispatched_at", "sent_at")
+#: Columns of truth values that are false while something waits to be done, or is not under way.
+FLAG_COLUMNS = ("processed", "published", "delivered", "dispatched", "sent", "in_progress", "processing")
 _STATES = "|".join(WAITING_STATES).encode()
 #: What stands in every file that looks for jobs which wait, in SQL or in an ORM's words, whatever it locks.
 WAITING_TRIGGERS = (
-    rb"stat(?:us|e)\s*={1,2}\s*[\w.\"']*(?:" + _STATES + rb")",
+    rb"stat(?:us|e)\s*={1,2}\s*[\w.{\"']*(?:" + _STATES + rb")",
     rb"stat(?:us|e)\.in_\(",
+    *(column.encode() + rb"(?:\s*={1,2}\s*|\s+is\s+|\.is_\(\s*)(?:not\s+true|false)\b" for column in FLAG_COLUMNS),
     *(column.encode() + rb"(?:\s+is\s+null|\.is_\(|\s*==\s*none)" for column in DONE_COLUMNS),
 )
 _WAITING = rb"""(?:__in|__exact)?\s*={1,2}\s*[\[({]?\s*(?:['"]|\w[\w.]*\.)?(?:pending|queued|ready|waiting|new)\b"""

@@ -72,8 +72,9 @@ def set_states(query: Query) -> set[str]:
     """The states that are set, by name or by a column that is true or false."""
     named = {state for made in query.assignments if words.is_status(made.column) for state in states_in(made.value)}
     flags = [made for made in query.assignments if made.value.kind in _TRUTH]
-    # That something is sent or done is said of what a job is about, too.
-    return named or {words.flagged(made.column, _TRUTH[made.value.kind]) for made in flags} - {"", "done"}
+    told = {words.flagged(made.column, _TRUTH[made.value.kind]) for made in flags} - {""}
+    # That something is sent or done is said of what a job is about, too; with another state it is the job's.
+    return named or ({"done"} if "done" in told and len(told) > 1 else told - {"done"})
 
 
 def asked_states(conditions: Iterable[Comparison]) -> set[str]:
@@ -200,7 +201,7 @@ def is_capped(query: Query, until: str) -> bool:
 
 def fence_of(query: Query) -> str:
     """The column that proves the job is still held: a token, the number of the attempt, or when it began."""
-    for named in (words.is_token, words.is_attempts, words.is_started, words.is_until):
+    for named in (words.is_token, words.is_bare_token, words.is_attempts, words.is_started, words.is_until):
         for found in query.conditions:
             equal = found.operator == "=" and not found.optional and found.value.kind is not TermKind.NULL
             alive = named is words.is_until and found.operator in (">", ">=") and not found.optional

@@ -102,6 +102,11 @@ def is_token(name: str) -> bool:
     return _ends(name, _TOKEN)
 
 
+def is_bare_token(name: str) -> bool:
+    """A token of which the name does not say what it is for: in the conditions beside an id it tells who may go on."""
+    return words(name) == ("token",)
+
+
 def is_started(name: str) -> bool:
     return _ends(name, _STARTED)
 

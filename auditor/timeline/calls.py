@@ -412,6 +412,10 @@ class Calls:
         if manager or key is not None:
             raised = self.walker.raised("python", None, span, frame)
             flow.raises.append((self.walker.failed(state, raised), raised))
+        elif from_row(value):
+            # Whoever fails with the job in hand, or asks for no other, closes the generator where it stands.
+            closed = self.walker.raised("raise", External("builtins.GeneratorExit"), span, frame)
+            flow.raises.append((self.walker.failed(state, closed), closed))
         if key is None:
             return [state]
         self.walker.database.endings.may_fail(key, state, flow, span, frame)

@@ -53,6 +53,15 @@ class At(NamedTuple):
         return any(mark.deed in locks and mark.table == self.step.table for mark in self.ran.before.pending)
 
     @property
+    def is_in_claim(self) -> bool:
+        """Whether it is held otherwise than by the lock with which a claim chooses: what is marked is not committed."""
+        return any(
+            mark.table == self.step.table
+            and (mark.deed is Deed.HOLD or (mark.deed is Deed.CLAIM and mark.how != "row lock"))
+            for mark in self.ran.before.pending
+        )
+
+    @property
     def is_in_work(self) -> bool:
         """Whether it runs in the transaction of the work, or of the claim."""
         claimed = any(mark.deed is Deed.CLAIM for mark in self.ran.before.pending)
@@ -223,8 +232,8 @@ class LeaseQueue:
         marked = bool(_HELD & set(claim.states)) or bool(claim.token or claim.until)
         # A claim that is committed with the end of its job goes with the worker.
         ends = list(self.every(*_ENDS))
-        alone = any(at.step.kind is StepKind.FINISH and not at.is_held for at in ends)
-        lasts = alone or not any(at.is_held for at in ends)
+        alone = any(at.step.kind is StepKind.FINISH and not at.is_in_claim for at in ends)
+        lasts = alone or not any(at.is_in_claim for at in ends)
         return marked and lasts and self.is_ended and self.is_polled and not self.is_ever_retaken
 
     @property
@@ -261,7 +270,8 @@ class LeaseQueue:
     @property
     def is_ever_buried(self) -> bool:
         """Whether something gives up jobs that were tried too often, without their worker."""
-        return any(not step.by_id for step in self.may_any_of(StepKind.BURY))
+        ended = (step for step in self.may_any_of(StepKind.FINISH, StepKind.FAIL) if step.bounded)
+        return any(not step.by_id for step in (*self.may_any_of(StepKind.BURY), *ended))
 
     @property
     def is_prolonged(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.program.relevance import is_sql
+from auditor.timeline.connection import Deed
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from auditor.python import nodes
+    from auditor.timeline.connection import ConnectionState
     from auditor.timeline.evaluate import Results
     from auditor.timeline.walker import Walker
 
@@ -216,7 +218,9 @@ class Loops:
                 out.raises.append((end.bind(key, "left", Text("break")), leaving))
             for end, result in body.returns:
                 out.raises.append((end.bind(key, "left", Text("return")).bind(key, "value", result), leaving))
-            turns = Turns.JOBS if from_row(value) else Turns.ENDLESS
+            # A job whose claim the generator still holds is over when that goes on.
+            over = from_row(value) and not any(_holds_claim(one) for one in at.connections.values())
+            turns = Turns.JOBS if over else Turns.ENDLESS
             return merge([self.turn_over(at, end, frame, node.span, turns) for end in after])
 
         inner = Flow()
@@ -286,3 +290,8 @@ def _is_told_apart(value: Value) -> bool:
     if isinstance(value, Text):
         return is_sql(value.value)
     return isinstance(value, (Function, Class, Instance, Bound, Connection, Pool, Made))
+
+
+def _holds_claim(connection: ConnectionState) -> bool:
+    """Whether a claim is open on the connection: its transaction is yet to end."""
+    return any(mark.deed is Deed.CLAIM for mark in connection.pending)
