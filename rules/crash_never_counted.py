@@ -15,7 +15,7 @@ RULE = Rule("TA304", "crash-never-counted", Severity.WARNING, triggers=CLAIM_TRI
 def check(timeline: Timeline) -> Iterator[Finding]:
     for run in timeline.jobs:
         count = run.counted_by_handler
-        if count is None or timeline.reaper_counts(run.claim.table):
+        if count is None or timeline.reaper_counts(run.claim.table) or not timeline.comes_back(run):
             continue
         finding = (
             RULE.at(

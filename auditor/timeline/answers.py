@@ -411,6 +411,12 @@ class Timeline:
         """Whether what takes back stalled jobs counts the attempt that was lost."""
         return self._queues.reaper_counts(table)
 
+    def comes_back(self, run: JobRun) -> bool:
+        """Whether a job whose process dies is handed out again: a lease that was committed needs somebody to end it."""
+        if not any(ending.goes_on for ending in run.endings):
+            return True
+        return any(queue.is_ever_retaken for queue in self.lease_queues() if queue.table == run.claim.table)
+
     def recovery(self, claim: Mark) -> Place | None:
         """What gives the stalled jobs of a claim's table back to the queue however often they were tried."""
         return self._queues.recovery(claim)

@@ -296,3 +296,41 @@ def test_attempts_end_where_whoever_calls_it_lets_the_job_fail(
 ) -> None:
     source = textwrap.dedent(DECIDED.format(takes=takes)) + textwrap.indent(textwrap.dedent(failing), " " * 4)
     assert any(one.startswith("TA305") for one in codes(tmp_path, source)) is endless
+
+
+CRASHES = """
+    from psycopg_pool import ConnectionPool
+    from handlers import run
+
+    pool = ConnectionPool("", kwargs={"autocommit": True})
+
+    def step():
+        with pool.connection() as conn:
+            job = conn.execute(
+                "UPDATE jobs SET status = 'running', locked_until = now() + interval '1 minute' WHERE id ="
+                " (SELECT id FROM jobs WHERE status = 'queued' AND attempts < 5 LIMIT 1 FOR UPDATE SKIP LOCKED)"
+                " RETURNING id"
+            ).fetchone()
+            if job is None:
+                return
+            try:
+                run(job)
+                conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s", job)
+            except Exception:
+                conn.execute(
+                    "UPDATE jobs SET status = 'queued', attempts = attempts + 1, run_at = now() + interval '1 minute'"
+                    " WHERE id = %s", job
+                )
+"""
+REAPS = """
+    def reap():
+        with pool.connection() as conn:
+            conn.execute("UPDATE jobs SET status = 'queued' WHERE status = 'running' AND locked_until < now()")
+"""
+
+
+@pytest.mark.parametrize(("reaps", "again"), [("", False), (REAPS, True)], ids=["lost", "brought back"])
+def test_a_crash_kills_the_next_worker_only_where_the_job_comes_back(tmp_path: Path, reaps: str, again: bool) -> None:
+    told = {one.partition(" ")[0] for one in codes(tmp_path, textwrap.dedent(CRASHES + reaps))}
+    assert bool(told & {"TA304", "TA308"}) is again
+    assert ("TA401" in told) is not again
