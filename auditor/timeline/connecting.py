@@ -46,7 +46,8 @@ _NAMES = {
     **dict.fromkeys(SESSION_NAMES, Thing.SESSION),
     **dict.fromkeys(FACTORY_NAMES, Thing.SESSIONS),
 }
-_POOLS = (Thing.POOL, Thing.ASYNC_POOL, Thing.NULL_POOL, Thing.SESSIONS, Thing.ASYNC_SESSIONS)
+#: What connections are taken out of.
+POOLS = (Thing.POOL, Thing.ASYNC_POOL, Thing.NULL_POOL, Thing.SESSIONS, Thing.ASYNC_SESSIONS)
 #: Methods to which nothing but a connection or a cursor gives SQL.
 _GUESSED = frozenset({"execute", "executemany", "fetch", "fetchrow", "fetchval"})
 
@@ -142,7 +143,7 @@ class Connecting:
 
     def given(self, driver: Driver, thing: Thing, key: Key) -> Value:
         """A thing of the driver that comes from outside: an argument whose caller is not seen."""
-        if thing in _POOLS:
+        if thing in POOLS:
             return self.database.pools.given(driver, thing, key)
         if thing in (Thing.SESSION, Thing.ASYNC_SESSION):
             self.database.sessions.given(key)

@@ -11,8 +11,8 @@ from auditor.timeline import files, strings
 from auditor.timeline.outside import dotted, is_of_table
 from auditor.timeline.state import Flow
 from auditor.timeline.texts import join_texts, text_of
+from auditor.timeline.told_apart import is_of_driver
 from auditor.timeline.values import (
-    FALSE,
     NONE,
     TRUE,
     UNKNOWN,
@@ -367,9 +367,7 @@ class Library:
             return [(call.state, Literal(cls.info in self.walker.objects.lineage(value.info)))]
         if isinstance(value, Text) and isinstance(cls, External):
             return [(call.state, Literal(cls.name == "builtins.str"))]
-        if value == NONE:
-            return [(call.state, FALSE)]
-        return [(call.state, UNKNOWN)]
+        return [(call.state, is_of_driver(value, cls, self.walker))]
 
     def _hasattr(self, call: Invocation) -> Results:
         value, name = call.argument(0), call.argument(1)

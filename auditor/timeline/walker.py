@@ -23,6 +23,7 @@ from auditor.timeline.operators import compare, truth_of
 from auditor.timeline.records import Records
 from auditor.timeline.scout import Scout
 from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
+from auditor.timeline.told_apart import assume_kind
 from auditor.timeline.types import Types
 from auditor.timeline.upgrades import Upgrades
 from auditor.timeline.values import (
@@ -376,6 +377,8 @@ class Walker:
             return self._assume_place(
                 test.left, truth is not _NONE_TESTS[test.operators[0]], state, frame, of_none=True
             )
+        if isinstance(test, nodes.Call):
+            return assume_kind(test, truth, state, frame, self)
         return self._assume_place(test, truth, state, frame, of_none=False)
 
     def _assume_place(

@@ -369,3 +369,64 @@ worker = Worker(pool, print_it)
 worker.claim()
 """
     assert any(code.startswith(("TA302", "TA407")) for code in codes(tmp_path, source)) is found
+
+
+POOL_OR_CONNECTION = """
+import asyncpg
+
+class Store:
+    def __init__(self, connection: asyncpg.Connection | asyncpg.Pool) -> None:
+        self.connection = connection
+
+    async def run(self, tenant):
+        async def work(conn):
+            await conn.execute("SELECT set_config('app.tenant', $1, true)", tenant)
+            await conn.execute("UPDATE invoices SET seen = true")
+
+        if isinstance(self.connection, asyncpg.Pool):
+            async with self.connection.acquire() as conn:
+                {begin}:
+                    await work(conn)
+        else:
+            async with self.connection.transaction():
+                await work(self.connection)
+"""
+
+
+def test_a_pool_and_a_connection_are_told_apart_by_isinstance(tmp_path: Path) -> None:
+    source = POOL_OR_CONNECTION.format(begin="async with conn.transaction()")
+    assert codes(tmp_path, source) == []
+
+
+def test_what_is_told_apart_is_still_judged(tmp_path: Path) -> None:
+    assert codes(tmp_path, POOL_OR_CONNECTION.format(begin="if tenant")) == ["TA102 at worker.py:10"]
+
+
+FACTORY = """
+from contextlib import contextmanager
+from sqlalchemy import Engine, text
+from sqlalchemy.orm import Session, sessionmaker
+
+class Manager:
+    def __init__(self, factory: sessionmaker[Session]) -> None:
+        self.factory = factory
+
+    @classmethod
+    def of(cls, engine: Engine, autocommit: bool = False):
+        return cls(sessionmaker(bind=engine, {said}))
+
+    @staticmethod
+    def act_as(session: Session, role: str) -> None:
+        session.execute(text(f"SET SESSION ROLE {{role}}"))
+
+    @contextmanager
+    def session(self, role):
+        with self.factory() as session:
+            self.act_as(session, role)
+            yield session
+"""
+
+
+@pytest.mark.parametrize("said", ["autocommit=False", "autocommit=autocommit", "autoflush=False"])
+def test_a_program_that_says_autocommit_is_off_does_not_switch_it_on(tmp_path: Path, said: str) -> None:
+    assert codes(tmp_path, FACTORY.format(said=said)) == ["TA105 at worker.py:16"]
