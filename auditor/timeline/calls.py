@@ -396,12 +396,17 @@ class Calls:
         apart = call._replace(state=call.state.with_job(NO_JOB), flow=Flow())
         for value in call.everything:
             self._shared(value)
+        ends: Results = []
         with self.walker.scout.beside():
             if isinstance(callee, Pending):
-                self.pending(callee, apart)
+                ends = list(self.pending(callee, apart))
             elif isinstance(callee, (Function, Bound, Class, Instance)):
-                for after, value in self.apply(callee, apart):
-                    self.awaited(value, apart.at(after))
+                ends = [
+                    way for after, value in self.apply(callee, apart) for way in self.awaited(value, apart.at(after))
+                ]
+        for after in (*(state for state, _ in ends), *(state for state, _ in apart.flow.raises)):
+            if after.job.claims:
+                self.walker.database.endings.job_ends(after, call.place, call.frame.symbol)
 
     def handed_out(self, state: State, value: Value, frame: Frame, flow: Flow, span: nodes.Span) -> list[State]:
         """A yield to code that is not seen: it may work on what it is given, and fail."""

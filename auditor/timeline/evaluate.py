@@ -214,7 +214,12 @@ class Evaluator:
         """Walked once with one element, as a loop that turns; the result is not known but for unrolled constants."""
         results: Results = []
         target, iterable, conditions = node.clauses[0]
-        for after, source in self.value(iterable, state, frame, flow):
+        sources = [
+            (after, option)
+            for after, source in self.value(iterable, state, frame, flow)
+            for option in options_of(source)
+        ]
+        for after, source in sources:
             elements = self.walker.elements(source)
             inner = [self.walker.assign(target, element, after, frame, flow) for element in elements[:16]]
             collected: list[Value] = []

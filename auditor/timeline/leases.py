@@ -175,7 +175,14 @@ class LeaseQueue:
     @property
     def is_ever_retaken(self) -> bool:
         """Whether anything at all brings back, gives up or looks for jobs whose worker is gone."""
-        many = (step for step in self.may_any_of(StepKind.REAP, StepKind.REQUEUE, StepKind.BURY) if not step.by_id)
+        back = self.may_any_of(StepKind.REAP, StepKind.REQUEUE, StepKind.BURY)
+        # What wakes jobs that wait takes none back that somebody has.
+        wakes = (StepKind.REAP, StepKind.REQUEUE)
+        many = (
+            step
+            for step in back
+            if not step.by_id and (step.kind not in wakes or not step.asks or _HELD.intersection(step.asks))
+        )
         looks = (step for step in self.may_any_of(StepKind.LOOK, StepKind.CLAIM) if step.watches or step.states)
         stalled = any(step.kind is StepKind.LOOK or step.watches for step in looks)
         return self.retaken_by is not None or bool(self.rescues) or any(True for _ in many) or stalled
