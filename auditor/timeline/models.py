@@ -137,6 +137,8 @@ class Models:
             return self._of_query(receiver, name)
         if isinstance(receiver, Super):
             return self._of_super(receiver, name)
+        if isinstance(receiver, Made) and receiver.name == "<fetched>":
+            return FALSE if name == "adding" else None
         if isinstance(receiver, Made) and receiver.name == "<meta>":
             return self._of_meta(receiver, name)
         if not isinstance(receiver, (Class, Instance)) or not self.managers.is_model(receiver.info):
@@ -145,6 +147,8 @@ class Models:
             return Made("<meta>", (Class(receiver.info),))
         if isinstance(receiver, Class):
             return self._of_class(receiver.info, name)
+        if name == "_state" and receiver.row:
+            return Made("<fetched>")
         if state.get(receiver.key, name) is not None:
             return None
         if name in _PRIMARY or self._field(receiver.info, name) is not None:

@@ -31,6 +31,8 @@ class JobRun:
     endings: tuple[JobEnded, ...]
     #: It looks after jobs that have stalled: nobody's work is done in its transaction.
     sweeps: bool = False
+    #: The rows that it locks are marked as taken, and counted, by another claim from the same entry point.
+    marks_later: bool = False
 
     @property
     def root(self) -> str:
@@ -98,8 +100,15 @@ class JobRun:
         Where a lease is committed before the job is done, statements up to that commit belong to the taking of it; and
         what looks after stalled jobs works on none.
         """
-        taking = not ending.called and any(other.goes_on for other in self.endings)
+        marks = self.marks_later or self.counts_at_claim
+        taking = marks or (not ending.called and any(other.goes_on for other in self.endings))
         return ending.worked and not self.sweeps and not taking
+
+    @property
+    def counts_at_claim(self) -> bool:
+        """Whether a job is left marked as taken, and counted, with no failure: it is worked off somewhere else."""
+        whole = [{mark.deed for mark in (*one.kept, *one.pending)} for one in self.endings if one.failed is None]
+        return any({Deed.CLAIM, Deed.COUNT} <= deeds and Deed.FINISH not in deeds for deeds in whole)
 
     @property
     def _works_off(self) -> bool:
@@ -118,6 +127,8 @@ class JobRun:
     def counted_by_handler(self) -> Mark | None:
         """The count of a caught failure, where nothing is counted before the work."""
         if any(ending.counted_before_work for ending in self.endings) or not any(e.worked for e in self.endings):
+            return None
+        if self.counts_at_claim:
             return None
         for ending in self.failures:
             for mark in (*ending.kept, *ending.pending):
@@ -214,13 +225,20 @@ class Queues:
         claims = list(self.claims())
         doubted = {claim.mark.place for claim in claims if not self._is_of_jobs(claim.step)}
         sweeps = {claim.mark.place for claim in claims if claim.step.takes_stalled}
-        return tuple(
+        runs = [
             JobRun(
                 replace(claim, sure=Confidence.LOW) if claim.place in doubted else claim,
                 tuple(endings),
                 claim.place in sweeps,
             )
             for claim, endings in by_claim.values()
+        ]
+        marking = {
+            (run.claim.table, run.endings[0].root) for run in runs if run.claim.how == "lease" and run.counts_at_claim
+        }
+        return tuple(
+            replace(run, marks_later=run.claim.how == "row lock" and (run.claim.table, run.endings[0].root) in marking)
+            for run in runs
         )
 
     def _is_of_jobs(self, claim: Step) -> bool:
