@@ -100,8 +100,8 @@ class JobRun:
         Where a lease is committed before the job is done, statements up to that commit belong to the taking of it; and
         what looks after stalled jobs works on none.
         """
-        marks = self.marks_later or self.counts_at_claim
-        taking = marks or (not ending.called and any(other.goes_on for other in self.endings))
+        leaves = self.counts_at_claim or any(other.goes_on for other in self.endings)
+        taking = self.marks_later or (not ending.called and leaves)
         return ending.worked and not self.sweeps and not taking
 
     @property
