@@ -107,6 +107,8 @@ class JobRun:
     @property
     def counts_at_claim(self) -> bool:
         """Whether a job is left marked as taken, and counted, with no failure: it is worked off somewhere else."""
+        if self.claim.how == "row lock":
+            return False
         whole = [{mark.deed for mark in (*one.kept, *one.pending)} for one in self.endings if one.failed is None]
         return any({Deed.CLAIM, Deed.COUNT} <= deeds and Deed.FINISH not in deeds for deeds in whole)
 
