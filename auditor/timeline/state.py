@@ -106,11 +106,17 @@ class Job:
 
     def begun(self, by_call: bool = False) -> Job:
         """The same job, something having been done for it that can fail."""
-        if not self.claims or (self.worked and self.called >= by_call):
+        if not self.claims or (self.worked and self.called >= by_call) or self._is_given_back:
             return self
         counted = any(mark.deed is Deed.COUNT or mark.counts for mark in self.kept)
         counted = self.counted_before_work if self.worked else counted
         return replace(self, worked=True, called=self.called or by_call, counted_before_work=counted)
+
+    @property
+    def _is_given_back(self) -> bool:
+        """Whether its claim was rolled back: what is done from then on is done for none."""
+        undone = {mark.place for mark in self.undone if mark.deed is Deed.CLAIM}
+        return bool(undone) and all(claim.place in undone for claim in self.claims)
 
     def anew(self) -> Job:
         """Another job in the same hands: nothing was done for it."""

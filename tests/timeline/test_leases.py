@@ -178,3 +178,81 @@ def sweep():
 def test_a_sweep_of_what_no_worker_has_needs_no_heartbeat(tmp_path: Path, asked: str, found: bool) -> None:
     source = TWO_TIMES.replace("status = 'running' AND started_at", asked)
     assert ("TA413" in " ".join(codes(tmp_path, source))) is found
+
+
+PICKED_WITH_CONDITIONS = """
+from sqlalchemy import create_engine, select
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, sessionmaker
+
+Session = sessionmaker(create_engine("postgresql+psycopg://"))
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Job(Base):
+    __tablename__ = "jobs"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    status: Mapped[str]
+    queue: Mapped[str]
+
+
+def waiting(queue):
+    return select(Job).where(Job.status == "queued", Job.queue == queue) if queue else select(Job).where(
+        Job.status == "queued"
+    )
+
+
+def run_one(handler, queue=None):
+    with Session() as session:
+        job = session.execute(waiting(queue).limit(1).with_for_update(skip_locked=True)).scalar_one_or_none()
+        if job is None:
+            return
+        MARK
+        number = job.id
+        session.commit()
+    handler(number)
+    with Session.begin() as session:
+        session.get(Job, number).status = "done"
+"""
+
+
+def test_objects_of_queries_that_differ_in_their_conditions_are_written_back(tmp_path: Path) -> None:
+    marked = PICKED_WITH_CONDITIONS.replace("MARK", 'job.status = "running"')
+    assert "TA411" not in " ".join(codes(tmp_path / "marked", marked))
+    assert "TA411" in " ".join(codes(tmp_path / "left", PICKED_WITH_CONDITIONS.replace("MARK", "pass")))
+
+
+CLAIM_THAT_FAILS = """
+import logging
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def claim():
+    try:
+        with pool.connection() as conn:
+            row = conn.execute(
+                "SELECT id FROM jobs WHERE status = 'queued' LIMIT 1 FOR UPDATE SKIP LOCKED"
+            ).fetchone()
+            WORK
+            conn.execute("UPDATE jobs SET status = 'running' WHERE id = %s", (row[0],))
+            return row
+    except Exception:
+        logging.exception("claim")
+
+
+def loop():
+    while True:
+        claim()
+        with pool.connection() as conn:
+            conn.execute("DELETE FROM notes WHERE age > 30")
+"""
+
+
+def test_what_is_done_once_a_claim_was_rolled_back_is_no_work_of_it(tmp_path: Path) -> None:
+    assert "TA302" not in " ".join(codes(tmp_path / "tidied", CLAIM_THAT_FAILS.replace("WORK", "pass")))
+    worked = CLAIM_THAT_FAILS.replace("WORK", 'conn.execute("INSERT INTO notes VALUES (%s)", (row[0],))')
+    assert "TA302" in " ".join(codes(tmp_path / "worked", worked))
