@@ -15,7 +15,7 @@ RULE = Rule("TA405", "heartbeat-in-work-transaction", Severity.ERROR, triggers=C
 def check(timeline: Timeline) -> Iterator[Finding]:
     for queue in timeline.lease_queues():
         for beat in queue.beats:
-            if beat.is_in_work:
+            if queue.hides(beat):
                 finding = RULE.at(
                     beat.place,
                     "the heartbeat runs in the transaction of the work: nobody sees it before the work is over",

@@ -68,7 +68,7 @@ class Step(NamedTuple):
     schema: str = ""
     how: str = ""  #: a claim: "row lock", "lease", "delete" or "advisory lock"
     skip_locked: bool = False
-    locked: str = ""  #: how the rows that a claim picks are locked: "wait", "skip" or "refuse", or not at all
+    locked: str = ""  #: how the rows that a claim picks are locked, see how_locked; or not at all
     column: str = ""  #: a count: the column that is raised
     counts: bool = False  #: raises the attempts in the same statement
     resets: bool = False  #: sets the attempts back to none

@@ -146,13 +146,18 @@ def names_one(query: Query, *operators: str) -> bool:
 
 def names_something(query: Query) -> bool:
     """Whether the conditions name what is looked for by a value from outside: somebody's invitation, one payment."""
+    return any(True for _ in _named_from_outside(query))
+
+
+def _named_from_outside(query: Query) -> Iterator[Comparison]:
     given = (TermKind.PARAMETER, TermKind.HOLE)
-    return any(
-        found.operator == "="
+    return (
+        found
+        for found in query.conditions
+        if found.operator == "="
         and found.value.kind in given
         and not found.optional
         and not words.is_of_queue(found.column)
-        for found in query.conditions
     )
 
 
@@ -175,11 +180,18 @@ def asks_advisory(conditions: Iterable[Comparison]) -> bool:
 def how_locked(query: Query | None) -> str:
     """How a query that picks jobs locks them: waits for those that others hold, skips them, or is refused.
 
-    What is put in at run time may be a lock: "perhaps".
+    What is put in at run time may be a lock: "perhaps". Jobs of one parent are taken in their order: "in turn".
     """
     if query is None or query.lock is None:
         return "perhaps" if query is not None and query.open_tail else ""
-    return "skip" if query.lock.skip_locked else "refuse" if query.lock.nowait else "wait"
+    if query.lock.skip_locked or query.lock.nowait:
+        return "skip" if query.lock.skip_locked else "refuse"
+    return "in turn" if _names_parent(query) else "wait"
+
+
+def _names_parent(query: Query) -> bool:
+    """Whether what is looked for is all of one thing that is known by its id: a session, an order, a run."""
+    return any(words.is_key(found.column) for found in _named_from_outside(query))
 
 
 def takes_many(query: Query | None) -> bool:

@@ -233,6 +233,11 @@ def is_of_queue(column: str) -> bool:
     return bool(_KINDS & set(words(column)))
 
 
+def is_key(column: str) -> bool:
+    """order_id, run_uuid: what a row of another table is known by."""
+    return words(column)[-1:] in (("id",), ("uuid",), ("key",), ("pk",))
+
+
 def tells_of_queue(column: str) -> bool:
     """in_queue, is_queued: whatever the table is called, its rows wait in a queue."""
     return flagged(column, True) == "queued"

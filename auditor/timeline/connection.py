@@ -50,6 +50,8 @@ class Deed(enum.Enum):
     RUN_LOG = "run log"
     WORK = "work"
     HOLD = "hold"  #: locks jobs without claiming them, one by its id or many that stalled: none other ends them
+    BEAT = "beat"  #: a heartbeat that is seen once its transaction ends
+    HIDDEN = "hidden"  #: and one after which there was work in the same transaction
     CHANGE = "change"  #: writes to a job table what has no other name here
     CLEANUP = "cleanup"
 
@@ -174,9 +176,17 @@ class ConnectionState:
     def marked(self, mark: Mark) -> ConnectionState:
         """The same state with a deed of the open transaction; of work it is kept only that there was some."""
         work = mark.deed is Deed.WORK
-        if any(known.deed is mark.deed and (work or known.place == mark.place) for known in self.pending):
-            return self
-        return replace(self, pending=(*self.pending, replace(mark, level=max(self.level, 1))))
+        pending = _hiding(self.pending) if work else self.pending
+        if not any(known.deed is mark.deed and (work or known.place == mark.place) for known in pending):
+            pending = (*pending, replace(mark, level=max(self.level, 1)))
+        return self if pending is self.pending else replace(self, pending=pending)
+
+
+def _hiding(pending: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """The deeds of a transaction that goes on with work: its heartbeats wait for the end of that."""
+    if not any(mark.deed is Deed.BEAT for mark in pending):
+        return pending
+    return tuple(replace(mark, deed=Deed.HIDDEN) if mark.deed is Deed.BEAT else mark for mark in pending)
 
 
 def begin(state: ConnectionState, place: Place, isolation: str = "") -> ConnectionState:

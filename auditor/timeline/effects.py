@@ -41,6 +41,7 @@ _DEEDS = {
     StepKind.RUN_LOG: Deed.RUN_LOG,
     StepKind.ENQUEUE: Deed.WORK,
     StepKind.REAP: Deed.HOLD,
+    StepKind.EXTEND: Deed.BEAT,
 }
 
 

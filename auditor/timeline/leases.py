@@ -86,6 +86,8 @@ class LeaseQueue:
     defined: tuple[Step, ...]
     #: What is done to tables whose names are not known at all, which may be this one.
     elsewhere: tuple[Step, ...] = ()
+    #: The heartbeats after which there was work in the same transaction.
+    hidden: frozenset[Place] = frozenset()
 
     def of(self, *kinds: StepKind) -> tuple[At, ...]:
         """The steps of these kinds that ran, each place once, the surest."""
@@ -221,6 +223,10 @@ class LeaseQueue:
         """The same, on each path on which they ran."""
         return self.every(StepKind.EXTEND)
 
+    def hides(self, beat: At) -> bool:
+        """Whether nobody sees a heartbeat before work that comes after it is over; one with the last write is seen."""
+        return beat.is_in_work and beat.place in self.hidden
+
     @property
     def unlimited_heartbeat(self) -> At | None:
         """A heartbeat that goes on as long as its worker lives, however long the job hangs."""
@@ -300,8 +306,8 @@ def _renews(beat: At, taker: At) -> bool:
     return taker.step.watches in beat.step.sets or not taker.step.watches
 
 
-def queues_of(told: Iterable[Told]) -> tuple[LeaseQueue, ...]:
-    """The queues among all steps."""
+def queues_of(told: Iterable[Told], hidden: frozenset[Place]) -> tuple[LeaseQueue, ...]:
+    """The queues among all steps, and the heartbeats that work has hidden."""
     ran: dict[tuple[str, str], list[At]] = {}
     defined: dict[str, list[Step]] = {}
     unnamed: list[tuple[str, Step]] = []
@@ -321,6 +327,7 @@ def queues_of(told: Iterable[Told]) -> tuple[LeaseQueue, ...]:
             tuple(steps),
             tuple(defined.get(table, ())),
             tuple(step for name, step in unnamed if name != table or UNNAMED in table),
+            hidden,
         )
         for (table, _), steps in ran.items()
     )

@@ -394,6 +394,8 @@ class Mapper:
             table = option.table if isinstance(option, Row) else self.table_of(option)
             if not table or (kind == "insert" and not isinstance(option, Instance)):
                 continue
+            if kind == "insert" and any(one.kind == "update" and one.which == option for one in state.waiting):
+                continue  # It is written back anyhow: what is changed is known to the session.
             assigned = tuple(self._held(option, state)) if isinstance(option, Instance) and kind == "insert" else ()
             state = self._wait(Change(kind, table, option, assigned, call.frame.module.path, call.span), state)
         return state

@@ -13,7 +13,7 @@ from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_queue, is_run_at
 from auditor.timeline.connection import Deed, Mark
-from auditor.timeline.events import Event, JobEnded, Ran, Unguarded
+from auditor.timeline.events import Ended, Event, JobEnded, Ran, Unguarded
 from auditor.timeline.leases import At, LeaseQueue, queues_of
 
 if TYPE_CHECKING:
@@ -295,7 +295,9 @@ class Queues:
     @cached_property
     def leases(self) -> tuple[LeaseQueue, ...]:
         """The queues whose jobs are marked as taken."""
-        return queues_of(self._told)
+        ended = (event for event in self._events if isinstance(event, Ended))
+        hidden = {mark.place for event in ended for mark in event.before.pending if mark.deed is Deed.HIDDEN}
+        return queues_of(self._told, frozenset(hidden))
 
     def endless_recoveries(self) -> Iterator[Recovery]:
         """What gives stalled jobs back for ever: on the way round that a crash takes, nothing counts, or none looks."""

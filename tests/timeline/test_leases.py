@@ -256,3 +256,56 @@ def test_what_is_done_once_a_claim_was_rolled_back_is_no_work_of_it(tmp_path: Pa
     assert "TA302" not in " ".join(codes(tmp_path / "tidied", CLAIM_THAT_FAILS.replace("WORK", "pass")))
     worked = CLAIM_THAT_FAILS.replace("WORK", 'conn.execute("INSERT INTO notes VALUES (%s)", (row[0],))')
     assert "TA302" in " ".join(codes(tmp_path / "worked", worked))
+
+
+IN_TURN = """
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def run_one(parent, handler):
+    with pool.connection() as conn:
+        row = conn.execute(
+            "SELECT id FROM inputs_queue WHERE COLUMN = %s AND status = 'queued' LIMIT 1 FOR UPDATE",
+            (parent,),
+        ).fetchone()
+        conn.execute("UPDATE inputs_queue SET status = 'done' WHERE id = %s", (row[0],))
+"""
+
+
+@pytest.mark.parametrize(("column", "found"), [("session_id", False), ("queue_id", True), ("tenant_id", True)])
+def test_jobs_of_one_parent_are_waited_for_on_purpose(tmp_path: Path, column: str, found: bool) -> None:
+    assert ("TA409" in " ".join(codes(tmp_path, IN_TURN.replace("COLUMN", column)))) is found
+
+
+BEAT_AND_WRITE = """
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def claim(worker):
+    with pool.connection() as conn:
+        return conn.execute(
+            "UPDATE jobs SET status = 'running', lease_token = gen_random_uuid(), lease_until = now()"
+            " WHERE id = (SELECT id FROM jobs WHERE status = 'queued' LIMIT 1 FOR UPDATE SKIP LOCKED)"
+            " RETURNING id, lease_token"
+        ).fetchone()
+
+
+def work(parts, send):
+    job, token = claim("me")
+    with pool.connection() as conn:
+        for part in parts:
+            send(conn, part)
+            conn.execute("UPDATE jobs SET lease_until = now() WHERE id = %s AND lease_token = %s", (job, token))
+            AFTER
+    with pool.connection() as conn:
+        conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s AND lease_token = %s", (job, token))
+"""
+
+
+@pytest.mark.parametrize(("after", "found"), [("conn.commit()", False), ("pass", True)])
+def test_a_lease_that_is_prolonged_with_the_last_write_is_seen_at_once(tmp_path: Path, after: str, found: bool) -> None:
+    assert ("TA405" in " ".join(codes(tmp_path, BEAT_AND_WRITE.replace("AFTER", after)))) is found
