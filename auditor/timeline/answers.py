@@ -14,6 +14,7 @@ from auditor.sql.queue import StepKind
 from auditor.sql.words import is_queue
 from auditor.timeline import ways
 from auditor.timeline.at_connect import AtConnect, tenants_at_connect
+from auditor.timeline.chains import Chains
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
 from auditor.timeline.coverage import Coverage, Uncovered, Unforced
 from auditor.timeline.events import (
@@ -24,6 +25,7 @@ from auditor.timeline.events import (
     GivenToRole,
     Handover,
     Inherited,
+    Opened,
     Outlived,
     Ran,
     Reached,
@@ -44,7 +46,7 @@ from auditor.timeline.tenantless import Unset, unset
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from auditor.findings import Related
+    from auditor.findings import Finding, Related
     from auditor.program import Program
     from auditor.program.versions import Version
     from auditor.timeline.leases import At, LeaseQueue
@@ -167,6 +169,14 @@ class Timeline:
     def way_outside(self, call: OutsideCall, *, begins: str) -> Iterator[Related]:
         """Where the transaction begins to hold something, as `begins` says, and the calls that lead outside."""
         return ways.of_outside_call(call, begins=begins)
+
+    def with_calls(self, finding: Finding) -> Finding:
+        """The finding with the calls that lead to its places, where these stand in several modules."""
+        return self._chains.tell(finding)
+
+    @cached_property
+    def _chains(self) -> Chains:
+        return Chains(self.program, self.of(Ran), self.of(Opened))
 
     # Settings
 

@@ -71,6 +71,8 @@ class Ran:
     marks: tuple[Mark, ...] = ()
     #: Nobody looks at what the call returned.
     ignored: bool = False
+    #: The calls that led to the function it runs in, the first one first.
+    through: tuple[Place, ...] = field(default=(), compare=False)
 
     @property
     def deeds(self) -> frozenset[Deed]:

@@ -369,6 +369,7 @@ class Statements:
             steps=done.steps,
             step_places=done.places,
             ignored=call.span == self.walker.for_effect,
+            through=call.frame.calls,
         )
         told = tenantless(self.walker, event, state)
         return self.walker.see(event, state if told is None else self.walker.see(told, state))
