@@ -109,7 +109,7 @@ def test_a_method_that_is_inherited_is_followed_from_where_only_the_heir_is_impo
     }
     found = [one for one in find(tmp_path, files) if one.code == "TA302"]
     assert [(one.place.path, [(way.place.path, way.place.line) for way in one.related]) for one in found] == [
-        ("app/base.py", [("app/worker.py", 11), ("app/worker.py", 14)])
+        ("app/base.py", [("app/worker.py", 15), ("app/worker.py", 11), ("app/worker.py", 14)])
     ]
 
 
