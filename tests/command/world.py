@@ -68,6 +68,9 @@ class FakeTimeline:
     def planted(self, code: str) -> list[Finding]:
         return [finding for finding in self.findings if finding.code == code]
 
+    def with_calls(self, finding: Finding) -> Finding:
+        return finding
+
 
 def write_rule(folder: Path, rule: Rule, stem: str | None = None) -> None:
     """A rule that finds what is planted for it, with its page."""
