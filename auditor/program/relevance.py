@@ -42,7 +42,13 @@ FACTORY_NAMES = frozenset(
     }
 )
 CURSOR_NAMES = frozenset({"cur", "cursor", "curs", "acur"})
-NAMES = CONNECTION_NAMES | CURSOR_NAMES | SESSION_NAMES | FACTORY_NAMES
+#: Names of pools, in modules that use a driver which has them.
+POOL_NAMES = frozenset(
+    {"pool", "db_pool", "pg_pool", "dbpool", "pgpool", "conn_pool", "connection_pool", "asyncpg_pool", "database_pool"}
+)
+#: Names of variables and attributes that hold nothing but a connection or a pool in the same modules.
+_HELD = frozenset(prefix + name for name in CONNECTION_NAMES | POOL_NAMES for prefix in ("", "_"))
+NAMES = CONNECTION_NAMES | CURSOR_NAMES | SESSION_NAMES | FACTORY_NAMES | POOL_NAMES
 
 #: What stands in every function that asks an ORM for rows, or gives it some to keep.
 ORM_WORDS = frozenset(
@@ -188,6 +194,7 @@ def _gets_connection(function: FunctionInfo, local: frozenset[str]) -> bool:
     named = bool(local) and any(parameter.name.lstrip("_").lower() in NAMES for parameter in parameters)
     if "objects" in function.words.names or "select_for_update" in function.words.names:
         return True
+    named = named or (bool(local) and not function.words.names.isdisjoint(_HELD))
     return named or not function.words.names.isdisjoint(local) or _mentions(parameters, local)
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor import drivers
-from auditor.drivers.model import Driver, Thing
+from auditor.drivers.model import Act, Driver, Thing
 from auditor.findings import Confidence
-from auditor.program.relevance import CONNECTION_NAMES, CURSOR_NAMES, FACTORY_NAMES, SESSION_NAMES
+from auditor.program.relevance import CONNECTION_NAMES, CURSOR_NAMES, FACTORY_NAMES, POOL_NAMES, SESSION_NAMES
 from auditor.timeline.connection import Autocommit, ConnectionState, Life, Status
 from auditor.timeline.events import Opened
 from auditor.timeline.invocation import OPEN
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from auditor.timeline.database import Database
     from auditor.timeline.evaluate import Results
     from auditor.timeline.invocation import Invocation
-    from auditor.timeline.state import State
+    from auditor.timeline.state import Frame, State
     from auditor.timeline.walker import Walker
 
 _NAMES = {
@@ -45,9 +45,12 @@ _NAMES = {
     **dict.fromkeys(CURSOR_NAMES, Thing.CURSOR),
     **dict.fromkeys(SESSION_NAMES, Thing.SESSION),
     **dict.fromkeys(FACTORY_NAMES, Thing.SESSIONS),
+    **dict.fromkeys(POOL_NAMES, Thing.POOL),
 }
 #: What connections are taken out of.
 POOLS = (Thing.POOL, Thing.ASYNC_POOL, Thing.NULL_POOL, Thing.SESSIONS, Thing.ASYNC_SESSIONS)
+#: What is known by its name wherever it comes from, be it no argument.
+_ANYWHERE = CONNECTION_NAMES | POOL_NAMES
 #: Methods to which nothing but a connection or a cursor gives SQL.
 _GUESSED = frozenset({"execute", "executemany", "fetch", "fetchrow", "fetchval"})
 
@@ -168,7 +171,15 @@ class Connecting:
         driver = self.walker.program.driver_in(module) if thing is not None else None
         if thing in (Thing.SESSION, Thing.SESSIONS) and (driver is None or not driver.client_dbapis):
             return UNKNOWN
+        if thing is Thing.POOL and (driver is None or not _hands_out(driver)):
+            return UNKNOWN
         return self.given(driver, thing, key) if driver is not None and thing is not None else UNKNOWN
+
+    def held_as(self, name: str, value: Value, frame: Frame, *owner: object) -> Value:
+        """What a variable or attribute of that name holds, whose value is not known."""
+        if value != UNKNOWN or name.lower().lstrip("_") not in _ANYWHERE:
+            return value
+        return self.named(name, frame.module, self.walker.keys.of("held as", *owner, name))
 
     def guess(self, receiver: Value, name: str, call: Invocation) -> Results | None:
         """A call on something unknown that can only be a connection or cursor: it is given SQL to execute.
@@ -193,3 +204,9 @@ class Connecting:
     def found(self, key: Key) -> ConnectionState | None:
         """The state of a connection that came from outside."""
         return self._given.get(key)
+
+
+def _hands_out(driver: Driver) -> bool:
+    """Whether the driver has pools whose connections are asked for by a method."""
+    asked = (act for (thing, _), act in driver.methods.items() if thing is Thing.POOL)
+    return not driver.client_dbapis and any(act in (Act.BORROW, Act.ACQUIRE) for act in asked)

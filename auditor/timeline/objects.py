@@ -105,6 +105,18 @@ class Objects:
         return self.walker.mapper.attribute(receiver, name) or Bound(receiver, name)
 
     def _member(self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span) -> Results:
+        found = self._found(receiver, name, state, frame, flow, span)
+        if not isinstance(receiver, Instance):
+            return found
+        return [(after, self._held(receiver, name, value, frame)) for after, value in found]
+
+    def _held(self, receiver: Instance, name: str, value: Value, frame: Frame) -> Value:
+        """An attribute of which nothing is seen but its name, and that it may be None."""
+        unseen = says_nothing(value) or value == Bound(receiver, name)
+        held = self.walker.database.connecting.held_as(name, UNKNOWN, frame, receiver.info) if unseen else UNKNOWN
+        return value if held == UNKNOWN else held
+
+    def _found(self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span) -> Results:
         if isinstance(receiver, Instance):
             kept = self.kept(receiver, name, state)
             if kept is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.state import Flow, Frame, State
+from auditor.timeline.types import says_anything
 from auditor.timeline.values import UNKNOWN, Class, Items, Literal, Mapping, Text, Value, either, holds_connection
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Parameters:
 
     def _typed(self, info: FunctionInfo, parameter: nodes.Parameter, frame: Frame) -> Value:
         key = self.walker.keys.of("given", info, parameter.name)
-        if parameter.annotation is None:
+        if parameter.annotation is None or says_anything(parameter.annotation):
             value = self.walker.database.connecting.named(parameter.name, info.module, key)
         else:
             value = self.walker.types.typed(parameter.annotation, frame, key)

@@ -188,3 +188,12 @@ class Types:
     def is_typed(self, instance: Instance) -> bool:
         """Whether the object is one whose making is not seen."""
         return instance.key in self._typed
+
+
+def says_anything(annotation: nodes.Expression) -> bool:
+    """Whether an annotation leaves open what it is: `Any`, `Any | None`, `Optional[object]`."""
+    if isinstance(annotation, nodes.Binary) and annotation.operator == "|":
+        return any(map(says_anything, (annotation.left, annotation.right)))
+    if isinstance(annotation, nodes.Subscript):
+        return last_name(annotation.value) == "Optional" and says_anything(annotation.key)
+    return last_name(annotation) in ("Any", "object")

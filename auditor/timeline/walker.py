@@ -224,6 +224,7 @@ class Walker:
     def assign(self, target: nodes.Expression, value: Value, state: State, frame: Frame, flow: Flow) -> list[State]:
         """`target = value`: variables, attributes, items of what is known, unpacking."""
         if isinstance(target, nodes.Name):
+            value = self.database.connecting.held_as(target.id, value, frame, frame.function or frame.module)
             return [state.bind(self.names.owner_of(target.id, frame), target.id, value)]
         if isinstance(target, nodes.Attribute):
             states: list[State] = []
