@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from auditor.drivers import (
     aiopg,
@@ -19,6 +20,9 @@ from auditor.drivers import (
 )
 from auditor.drivers.model import Act, Driver, Thing
 
+if TYPE_CHECKING:
+    from collections.abc import Set
+
 __all__ = [
     "DRIVERS",
     "Act",
@@ -30,6 +34,7 @@ __all__ = [
     "holding",
     "imported",
     "made_by",
+    "spoken",
     "typed_as",
 ]
 
@@ -94,6 +99,11 @@ def imported(loads: str, attribute: str | None) -> Driver | None:
         return driver
     name = loads if attribute is None else f"{loads}.{attribute}"
     return driver if name in driver.imports or attribute == "*" else None
+
+
+def spoken(names: Set[str]) -> Driver | None:
+    """The driver that code with these names speaks to, though it imports none."""
+    return next((driver for driver in DRIVERS if any(told <= names for told in driver.spoken)), None)
 
 
 def _is_below(name: str, package: str) -> bool:

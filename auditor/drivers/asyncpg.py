@@ -92,6 +92,11 @@ DRIVER = Driver(
     errors=frozenset(
         {"asyncpg.PostgresError", "asyncpg.exceptions.PostgresError", "asyncpg.exceptions._base.PostgresError"}
     ),
+    spoken=(
+        frozenset({"fetchrow", "execute"}),
+        frozenset({"fetchval", "execute"}),
+        frozenset({"fetch", "execute", "transaction"}),
+    ),
     autocommit=True,
     begins_by_itself=False,
     spreads_parameters=True,

@@ -229,6 +229,8 @@ class Driver:
     default_alias: str = "default"
     #: What of its packages tells, where it is imported, that a module works on connections; empty: anything.
     imports: frozenset[str] = frozenset()
+    #: Names that only stand together where its connections are worked on: they tell it where nothing imports it.
+    spoken: tuple[frozenset[str], ...] = ()
     #: Its connections are in autocommit when nobody says otherwise.
     autocommit: bool = False
     #: A connection that was closed is opened again, as new, by whoever uses it next.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import drivers
@@ -15,7 +15,7 @@ from auditor.program.catalogue import Catalogue, names_tenant
 from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
 from auditor.program.modules import ModuleIndex
 from auditor.program.pooler import Pooler, find_pooler
-from auditor.program.relevance import Relevance, Sources, Telling
+from auditor.program.relevance import Relevance, Sources, Telling, drivers_of
 from auditor.program.settings_files import UNSEEN, DatabaseSettings, read_settings
 from auditor.program.signals import listeners_in
 from auditor.program.versions import Version, Versions
@@ -366,11 +366,11 @@ class Program:
 
     def likely_driver(self, module: ModuleInfo) -> Driver | None:
         """The driver that SQL in this module goes through when nothing else tells: the only one that is imported."""
-        return self.driver_in(module) or _only({driver for known in self.modules for driver in _drivers_of(known)})
+        return self.driver_in(module) or _only({driver for known in self.modules for driver in drivers_of(known)})
 
     def driver_in(self, module: ModuleInfo) -> Driver | None:
         """The driver that a module itself uses, or that the configuration names."""
-        return drivers.by_name(self.config.default_driver or "") or _only(_drivers_of(module))
+        return drivers.by_name(self.config.default_driver or "") or _only(drivers_of(module))
 
 
 def _last_of(origins: Iterable[Origin], first: Origin, end: int) -> Origin:
@@ -381,10 +381,3 @@ def _last_of(origins: Iterable[Origin], first: Origin, end: int) -> Origin:
 
 def _only(found: frozenset[str] | set[str]) -> Driver | None:
     return drivers.by_name(next(iter(found))) if len(found) == 1 else None
-
-
-@cache
-def _drivers_of(module: ModuleInfo) -> frozenset[str]:
-    """The names of the drivers that a module imports."""
-    found = (drivers.imported(part.loads, part.attribute) for part in module.imports)
-    return frozenset(driver.name for driver in found if driver is not None)

@@ -15,6 +15,7 @@ from auditor.program.migrations import taken_back
 from auditor.program.origins import Origin
 from auditor.program.program import Program
 from auditor.program.reach import words_imported
+from auditor.program.relevance import drivers_of
 from auditor.program.settings_files import TRIGGERS as SETTINGS
 from auditor.search import mentions, search
 from auditor.sql.meaning import Kind, hole
@@ -126,6 +127,10 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
     for file in makers:
         _load(program, file)
     hits.update(makers)
+    # A library that is given its connections imports no driver.
+    spoken = _spoken(program) if not driven else []
+    driven = driven or bool(spoken)
+    program.telling.binds_on_server |= any(driver.binding is Binding.SERVER for driver in spoken)
     left = _load_beside_policies(program, [file for file in files if file not in hits], jobs)
     if driven:
         left = _load_callers(program, left, jobs)
@@ -134,6 +139,12 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
     if driven:
         _load_users(program, [file for file in left if file.language == "python"], jobs)
     return program
+
+
+def _spoken(program: Program) -> list[Driver]:
+    """The drivers that the modules speak to."""
+    names = {name for module in program.modules for name in drivers_of(module)}
+    return [driver for driver in map(drivers.by_name, sorted(names)) if driver is not None]
 
 
 def _imported(file: SourceFile, packages: Mapping[bytes, Driver]) -> Iterator[Driver]:

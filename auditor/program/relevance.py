@@ -6,6 +6,7 @@ The first are walked when they are called, the second are where walks begin.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from auditor import drivers
@@ -114,9 +115,19 @@ class Relevance:
                     self._waiting.append(function)
 
 
+@cache
+def drivers_of(module: ModuleInfo) -> frozenset[str]:
+    """The names of the drivers that a module imports; of the one it speaks to, being given its connections."""
+    imported = (drivers.imported(part.loads, part.attribute) for part in module.imports)
+    found = frozenset(driver.name for driver in imported if driver is not None)
+    spoken = drivers.spoken(module.words.names) if not found else None
+    return found if spoken is None else frozenset({spoken.name})
+
+
 def _names_of_drivers(module: ModuleInfo) -> Iterator[str]:
-    """The local names of what a module imports from drivers."""
-    return (part.name for part in module.imports if drivers.imported(part.loads, part.attribute) is not None)
+    """The local names of what a module imports from drivers; the name of the one that it speaks to."""
+    found = [part.name for part in module.imports if drivers.imported(part.loads, part.attribute) is not None]
+    yield from found or drivers_of(module)
 
 
 def _imports_models(module: ModuleInfo) -> bool:

@@ -397,7 +397,7 @@ class Calls:
         for value in call.everything:
             self._shared(value)
         ends: Results = []
-        with self.walker.scout.beside():
+        with self.walker.scout.beside(call.state):
             if isinstance(callee, Pending):
                 ends = list(self.pending(callee, apart))
             elif isinstance(callee, (Function, Bound, Class, Instance)):

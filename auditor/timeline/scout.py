@@ -58,17 +58,18 @@ class Scout:
         self._found: list[_Met] | None = None
         #: The calls in which a connection came from where it is not known.
         self.received: dict[Key, tuple[Place, ...]] = {}
-        #: What is walked runs beside the transactions that are open.
-        self._beside = 0
+        #: The connections in whose transactions nobody waits for what is walked.
+        self._elsewhere: frozenset[Key] = frozenset()
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
-        """What is walked inside runs in a thread or task of its own: nobody waits for it."""
-        self._beside += 1
+    def beside(self, state: State) -> Iterator[None]:
+        """What is walked inside runs in a thread or task of its own: no transaction of its start waits for it."""
+        outer = self._elsewhere
+        self._elsewhere = outer | {key for key, one in state.connections.items() if one.in_transaction}
         try:
             yield
         finally:
-            self._beside -= 1
+            self._elsewhere = outer
 
     def meet(self, callee: Value, call: Invocation) -> State:
         """A call into a library, or of something unknown: the state after it, if it reaches outside."""
@@ -105,8 +106,13 @@ class Scout:
         return state
 
     def _matters(self, state: State) -> bool:
-        holds = any(connection.holds for connection in state.connections.values())
-        return not self._beside and (holds or bool(_leased(state)))
+        return bool(_leased(state)) or any(True for _ in self._waiting(state))
+
+    def _waiting(self, state: State) -> Iterator[tuple[Key, ConnectionState]]:
+        """The connections whose transactions hold rows until what is walked is done."""
+        for key, connection in state.connections.items():
+            if connection.holds and key not in self._elsewhere:
+                yield key, connection
 
     def _note(self, met: _Met, call: Invocation) -> State:
         if self._found is not None:
@@ -117,8 +123,8 @@ class Scout:
         if claims and met.reach.repeats and not met.keyed:
             repeated = Repeated(met.place, met.name, met.reach, claims, met.calls, call.frame.symbol)
             state = self.walker.see(repeated, state)
-        for key, connection in state.connections.items():
-            if connection.holds and self._is_here(key, met):
+        for key, connection in tuple(self._waiting(state)):
+            if self._is_here(key, met):
                 place, through = _told_at(met, connection)
                 event = Reached(
                     place,
