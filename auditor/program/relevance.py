@@ -103,9 +103,10 @@ class Relevance:
         self._reach.add(module, self._direct(module, local))
 
     def _direct(self, module: ModuleInfo, local: frozenset[str]) -> Iterator[FunctionInfo]:
+        statements = _statements(module)
         for function in module.functions():
             names = function.words.names
-            if names & local or (local and names & _WORDS) or _is_direct(function):
+            if names & local or names & statements or (local and names & _WORDS) or _is_direct(function):
                 yield function
             elif names & _PLAIN_WORDS:
                 # Its connection comes from elsewhere: that there is a driver may only be seen later.
@@ -113,6 +114,21 @@ class Relevance:
                     yield function
                 else:
                     self._waiting.append(function)
+
+
+def _statements(module: ModuleInfo) -> frozenset[str]:
+    """The names at the top of a module under which it keeps SQL."""
+    return frozenset(
+        name
+        for name, bound in module.bound.items()
+        for part in bound
+        if isinstance(part, nodes.Assign) and isinstance(part.value, nodes.Text) and _begins_sql(part.value)
+    )
+
+
+def _begins_sql(text: nodes.Text) -> bool:
+    first = text.pieces[0] if text.pieces else ""
+    return isinstance(first, str) and is_sql(first)
 
 
 @cache

@@ -12,6 +12,7 @@ from auditor.timeline import collections, strings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.events import Stranded, Worked
 from auditor.timeline.invocation import OPEN, Invocation, called_name, goes_on, named_ways, positional_ways
+from auditor.timeline.outside import is_client
 from auditor.timeline.parameters import Parameters
 from auditor.timeline.pure import PureCalls
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge_raises, merge_values
@@ -33,6 +34,7 @@ from auditor.timeline.values import (
     Instance,
     Items,
     Key,
+    Made,
     Mapping,
     Pending,
     Pool,
@@ -442,15 +444,25 @@ class Calls:
         row = any(from_row(value) for value in call.everything)
         for value in call.everything:
             self._shared(value)
+        given = self._annotated(callee, row)
         if key is None and not (row and self._for_effect(callee, call)):
-            return [(call.state, Unknown(row=row))]
+            return [(call.state, given)]
         keys = (key,) if key is not None else ()
         state = self.work(call.state, call.place, called_name(callee), keys, call.frame)
         raised = self.walker.raised("python", None, call.span, call.frame)
         call.flow.raises.append((self.walker.failed(state, raised), raised))
         if key is not None:
             self.walker.database.endings.may_fail(key, state, call.flow, call.span, call.frame)
-        return [(state, Unknown(row=row))]
+        return [(state, given)]
+
+    def _annotated(self, callee: Value, row: bool) -> Value:
+        """What a call that is not followed gives: the client of a library, where the function says so."""
+        returns = callee.info.node.returns if isinstance(callee, Function) else None
+        if returns is None or not isinstance(callee, Function):
+            return Unknown(row=row)
+        frame = self.walker.names.module_frame(callee.info.module)
+        given = self.walker.types.typed(returns, frame, self.walker.keys.of("returned", callee.info))
+        return replace(given, row=row) if isinstance(given, Made) and is_client(given.name) else Unknown(row=row)
 
     def _for_effect(self, callee: Value, call: Invocation) -> bool:
         """Whether a call that is given a job does its work: it is no function that only makes something of it."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor import drivers
+from auditor.findings import Confidence
 from auditor.timeline import orm
 from auditor.timeline.connection import Status
 from auditor.timeline.state import State, merge
@@ -84,6 +85,7 @@ class Cursors:
                 text, values = fill(text, driver.template_formats if driver is not None else {})
                 given = Items("tuple", values)
             elif isinstance(option, (Built, Clause)):
+                call = self._less_sure(key, option, call)
                 text = orm.sent(option)
                 given = option.with_parameters(parameters) if isinstance(option, Clause) else parameters
             ran = self.database.statements.execute(key, text, given, client, call)
@@ -101,6 +103,13 @@ class Cursors:
             return state
         by = "the library's own autocommit"
         return self.database.endings.end(key, state, "commit", by, call.place, call.frame)
+
+    def _less_sure(self, key: Key, query: Built | Clause, call: Invocation) -> Invocation:
+        """The same call, with less certainty where a library that is not read made the statement."""
+        if not (isinstance(query, Clause) and query.unread):
+            return call
+        connection = self.database.state_of(key, call.state)
+        return call.at(call.state.connect(key, replace(connection, sure=min(connection.sure, Confidence.MEDIUM))))
 
     def execute_one(self, receiver: Value, call: Invocation) -> Results:
         return [way for after, result in self.execute(receiver, call) for way in self.fetch_one(result, call.at(after))]

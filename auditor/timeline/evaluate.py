@@ -11,6 +11,7 @@ from auditor.python import nodes
 from auditor.timeline import files, orm
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.operators import compare, operate, subscript, truth_of
+from auditor.timeline.rendered import parts_of
 from auditor.timeline.state import merge_values
 from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
@@ -144,7 +145,7 @@ class Evaluator:
                 call = Invocation((), (), after, frame, flow, node.span)
                 results.extend(self.walker.models.taken(value, node.key, key, call))
             else:
-                item = either([self._item(option, key) for option in options_of(value)])
+                item = either([self._item(parts_of(option), key) for option in options_of(value)])
                 if item == UNKNOWN:
                     item = self.walker.names.declared_item(node.value, key, frame) or item
                 name = key.value if isinstance(key, Text) and not key.holes else ""

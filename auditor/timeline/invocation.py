@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.python import nodes
+from auditor.timeline.rendered import parts_of
 from auditor.timeline.values import (
     MOST_OPTIONS,
     UNKNOWN,
@@ -124,6 +125,7 @@ def _named(value: Value) -> Keywords:
 
 
 def _spread(value: Value) -> tuple[Value, ...]:
+    value = parts_of(value)
     if not isinstance(value, Items) or (value.open and not value.items):
         return (Unknown(row=from_row(value)),)
     return (*value.items, Unknown(row=from_row(value))) if value.open else value.items

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.timeline import files, strings
 from auditor.timeline.outside import dotted, is_of_table
+from auditor.timeline.rendered import rendered
 from auditor.timeline.state import Flow
 from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.told_apart import is_of_driver
@@ -215,6 +216,9 @@ class Library:
         if name is not None and is_of_table(name):
             made = Made(name, row=row or any(from_row(value) for value in call.everything))
             return [(state, made) for state, _ in results]
+        statement = rendered(callee.name, call)
+        if statement is not None:
+            return [(state, statement) for state, _ in results]
         return [(state, Unknown(row=True) if row else value) for state, value in results]
 
     def attribute(self, receiver: Made, name: str, state: State) -> Value:
@@ -307,7 +311,8 @@ class Library:
                 self._stands_around(value, made, call)
         if name.partition(".")[0] in _STANDARD or name in _TRANSPARENT:
             return [(call.state, made)]
-        return [(state, made) for state, _ in self.walker.calls.opaque(External(name), call)]
+        value = rendered(name.rpartition(".")[2], call) or made
+        return [(state, value) for state, _ in self.walker.calls.opaque(External(name), call)]
 
     def _stands_around(self, manager: Function, made: Made, call: Invocation) -> None:
         """An application is made with what stands around its life: what that opens is there for every request."""

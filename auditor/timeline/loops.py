@@ -133,7 +133,7 @@ class Loops:
         def turn(start: State, out: Flow) -> list[State]:
             return self.walker.block(node.body, self.walker.assign(node.target, element, start, frame, out), frame, out)
 
-        turns = Turns.JOBS if from_row(source) else Turns.LIST
+        turns = Turns.JOBS if from_row(source) and _holds_jobs(source, state) else Turns.LIST
         # A loop over no jobs at all has claimed none.
         empty = (
             self.walker.database.endings.no_job(state, source.key)
@@ -267,6 +267,13 @@ class Loops:
             if settings != connection.settings:
                 after = after.connect(key, replace(connection, settings=settings))
         return after
+
+
+def _holds_jobs(source: Value, state: State) -> bool:
+    """Whether what comes from a claim's rows may be several jobs, and is not what one job has several of."""
+    if isinstance(source, Row) and source.many:
+        return True
+    return not state.job.claims or any(claim.many for claim in state.job.claims)
 
 
 def left_behind(start: State, end: State) -> State:

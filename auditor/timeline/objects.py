@@ -9,6 +9,7 @@ from auditor import drivers
 from auditor.program.tree import descend
 from auditor.python import nodes
 from auditor.sql.words import is_status, words
+from auditor.timeline import rendered
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
@@ -16,6 +17,7 @@ from auditor.timeline.values import (
     UNKNOWN,
     Bound,
     Class,
+    Clause,
     Connection,
     Cursor,
     Either,
@@ -91,6 +93,8 @@ class Objects:
             return [(state, self.walker.library.attribute(receiver, name, state))]
         if name == "transaction_status" and isinstance(receiver, Bound) and isinstance(receiver.receiver, Connection):
             return [(state, self.walker.database.transaction_status(receiver.receiver.key, state))]
+        if isinstance(receiver, Clause) and receiver.unread:
+            return [(state, rendered.attribute(receiver, name))]
         method = self.walker.mapper.method_of(receiver, name)
         if method is not None:
             return self._method(receiver, method, state, frame, flow, span)

@@ -79,6 +79,8 @@ class Clause:
     whole: bool = False
     #: Of a column: the table that it is of.
     table: str = ""
+    #: A library that is not read has made it of a text.
+    unread: bool = False
 
     def with_parameters(self, given: Value) -> Value:
         """Its parameters, with those that are given when it is run."""

@@ -21,6 +21,7 @@ from auditor.timeline.names import Names
 from auditor.timeline.objects import Objects
 from auditor.timeline.operators import compare, truth_of
 from auditor.timeline.records import Records
+from auditor.timeline.rendered import parts_of
 from auditor.timeline.scout import Scout
 from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
 from auditor.timeline.told_apart import assume_kind
@@ -241,6 +242,9 @@ class Walker:
 
     def _unpack(self, target: nodes.Items, value: Value, state: State, frame: Frame, flow: Flow) -> list[State]:
         known: tuple[Value, ...] | None = None
+        value = parts_of(value)
+        if isinstance(value, Items) and value.open and len(value.items) == len(target.items) == 2:
+            value = Items("tuple", value.items)
         starred = any(isinstance(item, nodes.Starred) for item in target.items)
         if isinstance(value, Items) and len(value.items) == len(target.items) and not starred and not value.open:
             known = value.items

@@ -21,8 +21,8 @@ DRAIN = """
                     "SELECT id, payload FROM outbox WHERE sent_at IS NULL AND attempts < $1 FOR UPDATE SKIP LOCKED", 5
                 ):
                     try:
-                        sent = await broker.xadd("out", row["payload"])
-                        await conn.execute("UPDATE outbox SET sent_at = now(), sent = $1 WHERE id = $2", sent, row["id"])
+                        await broker.xadd("out", row["payload"])
+                        await conn.execute("UPDATE outbox SET sent_at = now() WHERE id = $1", row["id"])
                     except Exception as error:
                         await conn.execute("UPDATE outbox SET attempts = attempts + 1 WHERE id = $1", row["id"])
 """
@@ -61,7 +61,7 @@ def test_a_field_of_any_type_holds_what_its_name_says(tmp_path: Path) -> None:
 
             async def drain_with(self, conn: Any):
                 async with conn.transaction():
-                    row = await conn.fetchrow("SELECT id FROM outbox WHERE sent_at IS NULL LIMIT 1 FOR UPDATE SKIP LOCKED")
+                    row = await conn.fetchrow("SELECT id FROM outbox WHERE sent_at IS NULL FOR UPDATE SKIP LOCKED")
                     await self.broker.xadd("out", row["id"])
                     await conn.execute("UPDATE outbox SET sent_at = now() WHERE id = $1", row["id"])
         """
