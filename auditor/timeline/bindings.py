@@ -186,9 +186,23 @@ def _plain(value: Value) -> bool:
     """Whether a value cannot break out of the quotes it is put between."""
     if isinstance(value, (Quoted, Literal)):
         return True
+    if isinstance(value, Made) and value.name == "json.dumps":
+        # JSON of what has no quote in it has none either.
+        return not value.keywords and all(map(_has_no_quote, value.arguments))
     if isinstance(value, Made):
         return value.name.rpartition(".")[2] in _PLAIN_TYPES
     if isinstance(value, Text):
         return value.composed or all(_plain(part) for part in value.holes)
     options = options_of(value)
     return len(options) > 1 and all(_plain(option) for option in options)
+
+
+def _has_no_quote(value: Value) -> bool:
+    """Whether no text in a value can hold a quote."""
+    if isinstance(value, Mapping):
+        return not value.open and all(_has_no_quote(part) for pair in value.pairs for part in pair)
+    if isinstance(value, Items):
+        return not value.open and all(map(_has_no_quote, value.items))
+    if isinstance(value, Text):
+        return "'" not in value.value and all(map(_has_no_quote, value.holes))
+    return not isinstance(value, Quoted) and _plain(value)

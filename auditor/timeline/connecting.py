@@ -45,7 +45,6 @@ _NAMES = {
     **dict.fromkeys(CURSOR_NAMES, Thing.CURSOR),
     **dict.fromkeys(SESSION_NAMES, Thing.SESSION),
     **dict.fromkeys(FACTORY_NAMES, Thing.SESSIONS),
-    **dict.fromkeys(POOL_NAMES, Thing.POOL),
 }
 #: What connections are taken out of.
 POOLS = (Thing.POOL, Thing.ASYNC_POOL, Thing.NULL_POOL, Thing.SESSIONS, Thing.ASYNC_SESSIONS)
@@ -171,15 +170,19 @@ class Connecting:
         driver = self.walker.program.driver_in(module) if thing is not None else None
         if thing in (Thing.SESSION, Thing.SESSIONS) and (driver is None or not driver.client_dbapis):
             return UNKNOWN
-        if thing is Thing.POOL and (driver is None or not _hands_out(driver)):
-            return UNKNOWN
         return self.given(driver, thing, key) if driver is not None and thing is not None else UNKNOWN
 
     def held_as(self, name: str, value: Value, frame: Frame, *owner: object) -> Value:
         """What a variable or attribute of that name holds, whose value is not known."""
         if value != UNKNOWN or name.lower().lstrip("_") not in _ANYWHERE:
             return value
-        return self.named(name, frame.module, self.walker.keys.of("held as", *owner, name))
+        driver = self.walker.program.driver_in(frame.module)
+        if driver is None or driver.speaks or driver.client_dbapis:
+            return value  # it may as well be of another database
+        key = self.walker.keys.of("held as", *owner, name)
+        if name.lower().lstrip("_") in CONNECTION_NAMES:
+            return self.given(driver, Thing.CONNECTION, key)
+        return self.given(driver, Thing.POOL, key) if _hands_out(driver) else value
 
     def guess(self, receiver: Value, name: str, call: Invocation) -> Results | None:
         """A call on something unknown that can only be a connection or cursor: it is given SQL to execute.

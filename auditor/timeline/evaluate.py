@@ -134,6 +134,9 @@ class Evaluator:
     def _attribute(self, node: nodes.Attribute, state: State, frame: Frame, flow: Flow) -> Results:
         results: Results = []
         for after, receiver in self.value(node.value, state, frame, flow):
+            if isinstance(node.value, nodes.Name):
+                owner = frame.function or frame.module
+                receiver = self.walker.database.connecting.held_as(node.value.id, receiver, frame, owner)
             found = self.walker.objects.attribute(receiver, node.name, after, frame, flow, node.span)
             results.extend((then, _called(value, node.name)) for then, value in found)
         return results

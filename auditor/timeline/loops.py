@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.program.relevance import is_sql
+from auditor.python import nodes
 from auditor.timeline.connection import Deed
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge
@@ -36,7 +37,6 @@ from auditor.timeline.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from auditor.python import nodes
     from auditor.timeline.connection import ConnectionState
     from auditor.timeline.evaluate import Results
     from auditor.timeline.walker import Walker
@@ -133,7 +133,8 @@ class Loops:
         def turn(start: State, out: Flow) -> list[State]:
             return self.walker.block(node.body, self.walker.assign(node.target, element, start, frame, out), frame, out)
 
-        turns = Turns.JOBS if from_row(source) and _holds_jobs(source, state) else Turns.LIST
+        parts = isinstance(node.iterable, (nodes.Attribute, nodes.Subscript, nodes.Call)) and _of_one_job(source, state)
+        turns = Turns.JOBS if from_row(source) and not parts else Turns.LIST
         # A loop over no jobs at all has claimed none.
         empty = (
             self.walker.database.endings.no_job(state, source.key)
@@ -269,11 +270,11 @@ class Loops:
         return after
 
 
-def _holds_jobs(source: Value, state: State) -> bool:
-    """Whether what comes from a claim's rows may be several jobs, and is not what one job has several of."""
-    if isinstance(source, Row) and source.many:
-        return True
-    return not state.job.claims or any(claim.many for claim in state.job.claims)
+def _of_one_job(source: Value, state: State) -> bool:
+    """Whether what is asked of a claim's row can only be what one job has several of."""
+    if isinstance(source, Row) or not state.job.claims:
+        return False
+    return not any(claim.many for claim in state.job.claims)
 
 
 def left_behind(start: State, end: State) -> State:

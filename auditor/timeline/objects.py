@@ -93,8 +93,6 @@ class Objects:
             return [(state, self.walker.library.attribute(receiver, name, state))]
         if name == "transaction_status" and isinstance(receiver, Bound) and isinstance(receiver.receiver, Connection):
             return [(state, self.walker.database.transaction_status(receiver.receiver.key, state))]
-        if isinstance(receiver, Clause) and receiver.unread:
-            return [(state, rendered.attribute(receiver, name))]
         method = self.walker.mapper.method_of(receiver, name)
         if method is not None:
             return self._method(receiver, method, state, frame, flow, span)
@@ -102,6 +100,8 @@ class Objects:
 
     def _not_followed(self, receiver: Value, name: str) -> Value:
         """An attribute of something that is no object of the project's, of a library or of a driver."""
+        if isinstance(receiver, Clause) and receiver.unread:
+            return rendered.attribute(receiver, name)
         if isinstance(receiver, Text) and name in ("value", "name"):
             return receiver  # a member of an enumeration stands for its value
         if name == "state" and isinstance(receiver, Bound) and receiver.name == "app":

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.state import Flow, Frame, State
 from auditor.timeline.types import says_anything
-from auditor.timeline.values import UNKNOWN, Class, Items, Literal, Mapping, Text, Value, either, holds_connection
+from auditor.timeline.values import (
+    UNKNOWN,
+    Class,
+    Items,
+    Literal,
+    Mapping,
+    Text,
+    Value,
+    either,
+    holds_connection,
+)
 
 if TYPE_CHECKING:
     from auditor.program.code import ClassInfo, FunctionInfo
