@@ -59,7 +59,8 @@ class Endings:
         state = state.connect(key, replace(after, misled=False, under_way=False)).with_job(job)
         if not before.in_transaction and before.status is not Status.UNKNOWN:
             return state
-        return self.walker.see(Ended(place, key, how, by, before, after, frame.symbol), state)
+        state = self.walker.see(Ended(place, key, how, by, before, after, frame.symbol), state)
+        return self.database.sessions.let_go(key, state)
 
     def kept_by_user(self, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
         """Code that is not seen has worked with the connection: it may have committed, and kept what was set for it."""

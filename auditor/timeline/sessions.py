@@ -276,6 +276,18 @@ class Sessions:
             return [state]
         return self.database.pools.release(connection.pool, key, state, frame, span)
 
+    def let_go(self, key: Key, state: State) -> State:
+        """A session without a pool closes its connection with its transaction, and opens another for the next one."""
+        info = self.pool_of(key)
+        if info is None or not info.null or key not in self._sessions or self.listeners.are_told(key):
+            return state
+        known = state.connections[key]
+        if not (known.blocks or known.holders or known.barred):
+            return state.disconnect(key)
+        fresh = self.database.pools.fresh(info, None)
+        opened = replace(fresh, blocks=known.blocks, holders=known.holders, barred=known.barred)
+        return state.connect(key, opened)
+
     def abandoned(self, state: State, frame: Frame, span: nodes.Span) -> State:
         """Sessions that nobody has closed when their job is over: whoever clears up rolls back, and gives back."""
         for key in [key for key in state.connections if key in self._pools]:

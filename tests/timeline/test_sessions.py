@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.timeline.world import codes
+from auditor.timeline.events import Ran
+from tests.timeline.world import codes, walked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -301,3 +302,23 @@ KINDS = {
 @pytest.mark.parametrize(("source", "expected"), KINDS.values(), ids=KINDS)
 def test_kinds(tmp_path: Path, source: str, expected: list[str]) -> None:
     assert codes(tmp_path, HEAD + textwrap.dedent(source)) == expected
+
+
+@pytest.mark.parametrize(("pool", "kept"), [("NullPool", False), ("QueuePool", True)])
+def test_a_session_without_a_pool_takes_another_connection_for_each_transaction(
+    tmp_path: Path, pool: str, kept: bool
+) -> None:
+    source = f"""
+    from sqlalchemy import {pool}, create_engine, text
+    from sqlalchemy.orm import Session
+
+    engine = create_engine("postgresql+psycopg://app", poolclass={pool})
+
+    def run():
+        with Session(engine) as session:
+            session.execute(text("SELECT set_config('app.tenant', '1', false)"))
+            session.commit()
+            session.execute(text("DELETE FROM notes"))
+    """
+    ran = [event for event in walked(tmp_path, {"worker.py": source}).events if isinstance(event, Ran)]
+    assert ran[-1].before.setting("app.tenant").current.is_value is kept
