@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.program.revisions import is_revision, only_downgrades
@@ -69,8 +70,13 @@ def taken_back(module: ModuleInfo) -> Iterator[nodes.Span]:
 
 def only_takes_back(function: FunctionInfo) -> bool:
     """Whether a function is what takes a migration of Django back."""
-    given = _reverses(function.module)
-    return any(isinstance(value, nodes.Name) and value.id == function.node.name for value in given)
+    return function.node.name in _taking_back(function.module)
+
+
+@cache
+def _taking_back(module: ModuleInfo) -> frozenset[str]:
+    """The names of the functions that a module gives for the way back: each of its functions asks."""
+    return frozenset(value.id for value in _reverses(module) if isinstance(value, nodes.Name))
 
 
 def _reverses(module: ModuleInfo) -> Iterator[nodes.Expression]:
