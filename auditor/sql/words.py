@@ -144,7 +144,14 @@ def is_id(name: str, table: str) -> bool:
 
 
 def _singular(last: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(word.removesuffix("s") for word in last)
+    return tuple(
+        f"{word[:-3]}y" if word.endswith("ies") else word[:-2] if word.endswith(_ES) else word.removesuffix("s")
+        for word in last
+    )
+
+
+#: Endings of plurals that take an "es".
+_ES = ("sses", "shes", "ches", "xes", "zes")
 
 
 # Tables

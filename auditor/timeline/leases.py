@@ -255,7 +255,12 @@ class LeaseQueue:
 
         A broker does so, and may be one of several behind an interface.
         """
-        return any(not step.by_id or step.how != "lease" for step in self.any_of(StepKind.CLAIM, StepKind.LOOK))
+        # What also asks for those that somebody has counts them, and takes none.
+        return any(
+            (not step.by_id or step.how != "lease")
+            and not (step.kind is StepKind.LOOK and _HELD.intersection(step.asks))
+            for step in self.any_of(StepKind.CLAIM, StepKind.LOOK)
+        )
 
     @property
     def leaves_exhausted_jobs(self) -> At | None:

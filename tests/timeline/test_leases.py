@@ -309,3 +309,29 @@ def work(parts, send):
 @pytest.mark.parametrize(("after", "found"), [("conn.commit()", False), ("pass", True)])
 def test_a_lease_that_is_prolonged_with_the_last_write_is_seen_at_once(tmp_path: Path, after: str, found: bool) -> None:
     assert ("TA405" in " ".join(codes(tmp_path, BEAT_AND_WRITE.replace("AFTER", after)))) is found
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [("IN ('QUEUED', 'PROCESSING')", []), ("= 'QUEUED'", ["TA401 at worker.py:10"])]
+)
+def test_what_asks_for_running_jobs_too_counts_them_and_polls_for_none(
+    tmp_path: Path, asked: str, found: list[str]
+) -> None:
+    source = f"""
+    import psycopg
+
+    conn = psycopg.connect("", autocommit=True)
+
+    def there():
+        return conn.execute("SELECT id FROM jobs WHERE state {asked} LIMIT 1").fetchone()
+
+    def deliver(job, handle, node):
+        lease = "UPDATE jobs SET state = 'PROCESSING', locked_by = %s, locked_until = now() + interval '1 min'"
+        taken = conn.execute(
+            lease + " WHERE id = %s AND state = 'QUEUED' RETURNING payload", (node, job)
+        ).fetchone()
+        if taken is not None:
+            handle(taken[0])
+            conn.execute("UPDATE jobs SET state = 'DONE' WHERE id = %s AND locked_by = %s", (job, node))
+    """
+    assert [code for code in codes(tmp_path, source) if code.startswith("TA401")] == found

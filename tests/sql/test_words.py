@@ -1,0 +1,24 @@
+"""What names of columns and tables tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.sql import words
+
+
+@pytest.mark.parametrize(
+    ("column", "table", "is_id"),
+    [
+        ("id", "jobs", True),
+        ("job_id", "jobs", True),
+        ("delivery_id", "deliveries", True),
+        ("match_id", "matches", True),
+        ("process_id", "processes", True),
+        ("order_item_id", "order_items", True),
+        ("tenant_id", "deliveries", False),
+        ("deliverie_id", "deliveries", False),
+    ],
+)
+def test_what_names_one_row_of_a_table(column: str, table: str, is_id: bool) -> None:
+    assert words.is_id(column, table) is is_id
