@@ -15,7 +15,7 @@ def upper(specifiers: str) -> tuple[int, ...]:
 
     `<2`, `~=1.4`, `==1.4.*` and `^1.4` give (2,), (2,), (1, 5) and (2,); of several the lowest counts.
     """
-    if "||" in specifiers or "|" in specifiers:
+    if "|" in specifiers:  # one or the other, in poetry's words
         return ()
     found = [_above(part[1], _numbers(part[2]), bool(part[3])) for part in _PART.finditer(specifiers)]
     return min((one for one in found if one), default=())

@@ -49,10 +49,9 @@ class Versions:
 
     def of(self, package: str, source: str) -> Version | None:
         """The version of a package that the source of that absolute name runs with, if that is told."""
-        for folder in upward(os.path.dirname(source)):
-            for file in self._files:
-                if os.path.dirname(file.file) == folder and (found := self._of_file(file).get(_plain(package))):
-                    return Version(found, file.path)
+        for file in self._nearest(source):
+            if found := self._of_file(file).get(_plain(package)):
+                return Version(found, file.path)
         return None
 
     def is_below(self, package: str, source: str, limit: tuple[int, ...]) -> bool:
@@ -60,11 +59,15 @@ class Versions:
         locked = self.of(package, source)
         if locked is not None:
             return locked.numbers < limit
-        for folder in upward(os.path.dirname(source)):
-            for file in self._files:
-                if os.path.dirname(file.file) == folder and (found := self._bounds_in(file).get(_plain(package))):
-                    return found <= limit
+        for file in self._nearest(source):
+            if found := self._bounds_in(file).get(_plain(package)):
+                return found <= limit
         return False
+
+    def _nearest(self, source: str) -> Iterator[SourceFile]:
+        """The files that speak for a source, in the order in which they count."""
+        for folder in upward(os.path.dirname(source)):
+            yield from (file for file in self._files if os.path.dirname(file.file) == folder)
 
     def _bounds_in(self, file: SourceFile) -> dict[str, tuple[int, ...]]:
         known = self._bounds.get(file.file)
@@ -72,7 +75,8 @@ class Versions:
             known = self._bounds[file.file] = {}
             for name, allowed in _allowed(_text(file), file.file):
                 # What a file says twice, of one platform and another, allows what either of them does.
-                above, before = upper(allowed), known.get(name, upper(allowed))
+                above = upper(allowed)
+                before = known.get(name, above)
                 known[name] = max(above, before) if above and before else ()
         return known
 

@@ -457,11 +457,10 @@ class Calls:
 
     def _annotated(self, callee: Value, row: bool) -> Value:
         """What a call that is not followed gives: the client of a library, where the function says so."""
-        returns = callee.info.node.returns if isinstance(callee, Function) else None
-        if returns is None or not isinstance(callee, Function):
+        if not isinstance(callee, Function) or callee.info.node.returns is None:
             return Unknown(row=row)
         frame = self.walker.names.module_frame(callee.info.module)
-        given = self.walker.types.typed(returns, frame, self.walker.keys.of("returned", callee.info))
+        given = self.walker.types.typed(callee.info.node.returns, frame, self.walker.keys.of("returned", callee.info))
         return replace(given, row=row) if isinstance(given, Made) and is_client(given.name) else Unknown(row=row)
 
     def _for_effect(self, callee: Value, call: Invocation) -> bool:

@@ -52,7 +52,7 @@ class Cursors:
         query, parameters = self._given_to(receiver, key, call)
         client = isinstance(receiver, Cursor) and receiver.client
         if self.database.state_of(key, call.state).barred:
-            return self.database.sessions.refused(drivers.by_name(self.database.state_of(key, call.state).driver), call)
+            return self.database.sessions.refused(self.database.driver_of(key, call.state), call)
         states: list[State] = []
         for flushed in self.walker.mapper.flush(key, call):
             for begun in self.database.sessions.begins(key, call.at(flushed)):
@@ -81,7 +81,7 @@ class Cursors:
         for option in options_of(query):
             text, given = option, parameters
             if isinstance(text, Template):
-                driver = drivers.by_name(self.database.state_of(key, call.state).driver)
+                driver = self.database.driver_of(key, call.state)
                 text, values = fill(text, driver.template_formats if driver is not None else {})
                 given = Items("tuple", values)
             elif isinstance(option, (Built, Clause)):
@@ -95,11 +95,11 @@ class Cursors:
     def _committed(self, key: Key, text: Value, state: State, call: Invocation) -> State:
         """The state after a statement that its library commits by itself, as it does with what looks like a write."""
         connection = self.database.state_of(key, state)
-        driver = drivers.by_name(connection.driver)
-        commits = self.database.sessions.commits_writes(key, connection) and connection.status is Status.OPEN
-        if driver is None or not commits or not isinstance(text, Text):
+        if not self.database.sessions.commits_writes(key, connection) or connection.status is not Status.OPEN:
             return state
-        if not text.value.lstrip().upper().startswith(driver.commits_after):
+        driver = drivers.by_name(connection.driver)
+        after = driver.commits_after if driver is not None else ()
+        if not isinstance(text, Text) or not text.value.lstrip().upper().startswith(after):
             return state
         by = "the library's own autocommit"
         return self.database.endings.end(key, state, "commit", by, call.place, call.frame)

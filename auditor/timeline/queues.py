@@ -235,11 +235,9 @@ class Queues:
             )
             for claim, endings in by_claim.values()
         ]
-        marking = {
-            (run.claim.table, run.endings[0].root) for run in runs if run.claim.how == "lease" and run.counts_at_claim
-        }
+        marking = {(run.claim.table, run.root) for run in runs if run.claim.how == "lease" and run.counts_at_claim}
         return tuple(
-            replace(run, marks_later=run.claim.how == "row lock" and (run.claim.table, run.endings[0].root) in marking)
+            replace(run, marks_later=run.claim.how == "row lock" and (run.claim.table, run.root) in marking)
             for run in runs
         )
 

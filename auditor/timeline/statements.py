@@ -116,8 +116,8 @@ class Statements:
             connection = replace(connection, status=Status.UNKNOWN)
         elif begins and connection.status in (Status.IDLE, Status.UNKNOWN) and autocommit is Autocommit.OFF:
             connection = change.begin(replace(connection, status=Status.IDLE), place)
-        old = self.database.sessions.commits_writes(key, connection)
-        if driver is not None and driver.own_transactions and not old:
+        own = driver is not None and driver.own_transactions
+        if own and not self.database.sessions.commits_writes(key, connection):
             connection = replace(connection, under_way=True)
         before = connection
         self._define(run, statement)
