@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
-import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
+
+from auditor.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -163,6 +164,8 @@ def fingerprints(findings: list[Finding]) -> list[str]:
 
     Two equal faults on equal lines of one function are told apart by their order.
     """
+    import hashlib  # loads OpenSSL, and no other format asks for the names
+
     seen: dict[str, int] = {}
     names = []
     for finding in findings:

@@ -13,11 +13,11 @@ examples: the blocks below one `###` heading are the files of one small project.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.errors import UserError, reason_of
 from auditor.findings import Confidence
+from auditor.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,10 +11,10 @@ A rule is a module NAME.py with a `RULE` and a `check`, and a page NAME.md besid
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from auditor.findings import Applicability, Confidence, Finding, Fix, Place, Related, Severity
+from auditor.frozen import dataclass
 from auditor.triggers import (
     CLAIM_TRIGGERS,
     CONNECT_TRIGGERS,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from auditor.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from auditor.findings import Confidence
+from auditor.frozen import dataclass
 from auditor.sql.meaning import (
     Function,
     Kind,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from auditor.findings import Place
+from auditor.frozen import dataclass
 from auditor.lines import decode
 from auditor.program.tree import Words, descend, words_of
 from auditor.python import nodes

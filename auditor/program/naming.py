@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from auditor.frozen import dataclass
 from auditor.program.tree import descend, last_name
 from auditor.python import nodes
 

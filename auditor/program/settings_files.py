@@ -6,9 +6,10 @@ documentation's page on settings, and "Persistent connections", "Connection pool
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from auditor.frozen import dataclass
 from auditor.python import nodes
 
 if TYPE_CHECKING:

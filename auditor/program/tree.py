@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from auditor.frozen import dataclass
 from auditor.python import nodes
 from auditor.python.record import Record
 

@@ -6,10 +6,11 @@ Everything here is a table of PostgreSQL's own behaviour; which of it a driver s
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from auditor.findings import Confidence, Place
+from auditor.frozen import dataclass
 from auditor.timeline.settings import NOT_KNOWN, NOTHING, OPTION, Held, Setting
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from auditor.frozen import dataclass
 from auditor.program.relevance import SESSION_SETTINGS
 from auditor.sql.meaning import Change, Kind, SettingChange, Span, Statement, TermKind
 from auditor.sql.queue import Step, StepKind

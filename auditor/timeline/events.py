@@ -6,8 +6,10 @@ Events are frozen and hold places, not code, so that the same event met on two p
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Union
+
+from auditor.frozen import dataclass
 
 if TYPE_CHECKING:
     from auditor.drivers.model import Callback

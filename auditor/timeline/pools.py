@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.drivers.model import Callback, Driver, Thing
 from auditor.findings import Confidence, Place
+from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED
 from auditor.timeline import connection as change
 from auditor.timeline.connection import Autocommit, ConnectionState, Life, Status

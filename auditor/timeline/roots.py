@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from auditor.findings import Place
+from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED
 from auditor.program.migrations import only_takes_back
 from auditor.program.revisions import is_revision

@@ -8,9 +8,10 @@ it is the empty string where it would have been missing. All of it is held again
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED
 
 if TYPE_CHECKING:

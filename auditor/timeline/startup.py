@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN
@@ -50,14 +49,23 @@ def user_of(options: dict[str, Value], first: Value) -> str:
     for given in (first, *(options[name] for name in _TEXTS if name in options)):
         found = _IN_URL.match(given.value) or _IN_WORDS.search(given.value) if isinstance(given, Text) else None
         if found is not None:
-            return "" if HOLE_OPEN in found[1] else unquote(found[1])
+            return "" if HOLE_OPEN in found[1] else _unquoted(found[1])
     return ""
+
+
+def _unquoted(text: str) -> str:
+    """The text of a URL without its escapes; few connect with options in one, and all would pay the import."""
+    if "%" not in text:
+        return text
+    from urllib.parse import unquote
+
+    return unquote(text)
 
 
 def _in_text(text: Text, place: Place) -> Iterator[tuple[str, Held]]:
     if "." not in text.value or "=" not in text.value:
         return
-    for name, value in _OPTION.findall(unquote(text.value)):
+    for name, value in _OPTION.findall(_unquoted(text.value)):
         holes = [_hole(part, text) for part in value.split(HOLE_OPEN)[1:]]
         yield name.lower(), _held(value if not holes else None, any(map(of_task, holes)), place)
 

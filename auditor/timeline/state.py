@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.frozen import dataclass
 from auditor.timeline.connection import Deed, Life, Mark, Status, handled, unknown
 from auditor.timeline.values import UNKNOWN, Change, Key, Raised, Value, either
 

@@ -6,8 +6,10 @@ again. What is not followed is `Unknown`; what can be one of several is `Either`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Union
+
+from auditor.frozen import dataclass
 
 if TYPE_CHECKING:
     from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
