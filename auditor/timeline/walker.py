@@ -60,6 +60,9 @@ TOTAL_BUDGET = 400_000
 LEAST_BUDGET = 4_000
 #: An entry point that has come by no connection for so long is not going to.
 DRY_BUDGET = 6_000
+#: Nor are the others, where so many steps have led to none: each is given up sooner.
+DRY_TOTAL = 250_000
+LEAST_DRY_BUDGET = 1_200
 
 
 class Walker:
@@ -74,6 +77,8 @@ class Walker:
         self.steps = 0
         self.budget = BUDGET
         self._left = TOTAL_BUDGET
+        self._dry_left = DRY_TOTAL
+        self._dry_budget = DRY_BUDGET
         #: This entry point has come by a connection.
         self._saw = False
         self.root = ""
@@ -121,13 +126,16 @@ class Walker:
     def step(self) -> None:
         """Count a piece of work; raises TooMuchError when the entry point has had its share."""
         self.steps += 1
-        if self.steps > (self.budget if self._saw else DRY_BUDGET):
+        if self.steps > (self.budget if self._saw else self._dry_budget):
             raise TooMuchError
 
     def begin(self, entry: Entry = Entry.OTHER) -> None:
         """The next entry point, of that kind: what the others have taken is not there for it."""
         self.entry = entry
         self._left -= self.steps
+        if not self._saw:
+            self._dry_left -= self.steps
+            self._dry_budget = DRY_BUDGET if self._dry_left > 0 else LEAST_DRY_BUDGET
         self.steps = 0
         self._saw = False
         self.budget = max(min(BUDGET, self._left), LEAST_BUDGET)
