@@ -73,6 +73,16 @@ class FunctionInfo:
         )
 
     @cached_property
+    def handed_out(self) -> frozenset[str]:
+        """The variables that it returns or yields as they are."""
+        given = (
+            part.value
+            for part in descend(self.node, into_functions=False)
+            if isinstance(part, (nodes.Return, nodes.Yield))
+        )
+        return frozenset(value.id for value in given if isinstance(value, nodes.Name))
+
+    @cached_property
     def decorator_names(self) -> frozenset[str]:
         """The last names of its decorators: `property`, `contextmanager`, `task`, …"""
         names = set()

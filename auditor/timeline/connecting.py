@@ -174,8 +174,11 @@ class Connecting:
 
     def held_as(self, name: str, value: Value, frame: Frame, *owner: object) -> Value:
         """What a variable or attribute of that name holds, whose value is not known."""
-        if value != UNKNOWN or name.lower().lstrip("_") not in _ANYWHERE:
+        if value != UNKNOWN:
             return value
+        declared = self._declared(name, frame)
+        if declared is not None or name.lower().lstrip("_") not in _ANYWHERE:
+            return declared or value
         driver = self.walker.program.driver_in(frame.module)
         if driver is None or driver.speaks or driver.client_dbapis:
             return value  # it may as well be of another database
@@ -183,6 +186,16 @@ class Connecting:
         if name.lower().lstrip("_") in CONNECTION_NAMES:
             return self.given(driver, Thing.CONNECTION, key)
         return self.given(driver, Thing.POOL, key) if _hands_out(driver) else value
+
+    def _declared(self, name: str, frame: Frame) -> Value | None:
+        """What a function hands out under that name, where it declares to hand out something of a driver's."""
+        function = frame.function
+        if function is None or function.node.returns is None or name not in function.handed_out:
+            return None
+        module = self.walker.names.module_frame(function.module)
+        key = self.walker.keys.of("declared", frame.key, name)
+        given = self.walker.types.handed_out(function.node.returns, module, key)
+        return given if given != UNKNOWN else None
 
     def guess(self, receiver: Value, name: str, call: Invocation) -> Results | None:
         """A call on something unknown that can only be a connection or cursor: it is given SQL to execute.

@@ -19,7 +19,7 @@ from auditor.timeline.events import Handover, JobEnded, Ran
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.rights import is_for_tenant
 from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
-from auditor.timeline.values import Class, External, Function, Key, Made, Value
+from auditor.timeline.values import Class, External, Function, Key, Made, Value, options_of
 from auditor.timeline.walker import BUDGET
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from auditor.timeline.walker import Walker
 
     Body = Callable[[State, Flow], list[State]]
+    #: Functions that an entry point returns to whoever called it, with what their variables are then.
+    Returned = dict[FunctionInfo, tuple[Function, State]]
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,16 @@ class Roots:
         except (TooMuchError, RecursionError):
             # The modules that its class comes from are too much to load within what the last entry point has left.
             entry = Entry.OTHER
-        self._guarded(function.dotted, function.place, lambda: self._function(function), entry)
+        returned: Returned = {}
+        self._guarded(function.dotted, function.place, lambda: self._function(function, returned), entry)
+        while returned:
+            info, (inner, state) = returned.popitem()
+            if info not in self.walker.calls.entered and info not in self._begun and self._may_tell(info):
+                self._guarded(
+                    info.dotted,
+                    info.place,
+                    lambda f=inner, s=state: self._run(f, f.info, s, returned),  # type: ignore[misc]
+                )
 
     def _script(self, module: ModuleInfo, script: nodes.If) -> list[tuple[str, State]]:
         frame = self.walker.names.module_frame(module)
@@ -243,11 +254,17 @@ class Roots:
         ends = self.walker.block(script.body, [self.walker.names.start()], frame, flow)
         return self._finish(ends, flow, module.place(script.span), "", frame, None, once=True)
 
-    def _function(self, info: FunctionInfo) -> list[tuple[str, State]]:
+    def _function(self, info: FunctionInfo, returned: Returned) -> list[tuple[str, State]]:
+        called = self._as_called(info, self.walker.names.module_frame(info.module))
+        return self._run(called, info, None, returned)
+
+    def _run(
+        self, called: Function, info: FunctionInfo, start: State | None, returned: Returned
+    ) -> list[tuple[str, State]]:
+        """Walk a function that nobody is seen to call; what it returns for them to call is told in `returned`."""
         walker = self.walker
         self._begun.add(info)
         module = walker.names.module_frame(info.module)
-        called = self._as_called(info, module)
         frame = walker.calls.frame_of(called, module, info.node.name_span)
         flow = Flow()
         wrapped = called.info is not info and info.owner is not None and not info.is_static
@@ -255,13 +272,16 @@ class Roots:
         values = walker.calls.parameters.of_root(called.info, frame, me)
         if walker.entry is Entry.CONNECTED and "connection" in values:
             values["connection"] = walker.database.held.value(External("django.db.connection"))
-        start = self.walker.names.start().bind_all(frame.key, values)
+        start = (start or walker.names.start()).bind_all(frame.key, values)
 
         def body(state: State, out: Flow) -> list[State]:
             return walker.calls.body(called.info, state, frame, out)
 
         ends = self._supplied(info, values, frame, body, start, flow)
         ends = self._afterwards.after(info, values, frame, ends, flow)
+        for state, value in flow.returns:
+            inner = (option for option in options_of(value) if isinstance(option, Function) and option.info.nested)
+            returned.update((function.info, (function, state)) for function in inner)
         return self._finish(ends, flow, info.place, info.qualname, frame, info.node.name_span, self._ends_process(info))
 
     def _ends_process(self, info: FunctionInfo) -> bool:

@@ -145,10 +145,17 @@ class Types:
             return UNKNOWN
         return self.typed(head, frame, key)
 
+    def handed_out(self, returned: nodes.Expression, frame: Frame, key: Key) -> Value:
+        """The connection or session that a function hands out by its annotation."""
+        value = self.walker.objects.constant(_given_by(returned), frame)
+        known = drivers.typed_as(value.name) if isinstance(value, External) else None
+        if known is None or known[1] not in (Thing.CONNECTION, Thing.SESSION, Thing.ASYNC_SESSION):
+            return UNKNOWN
+        return self.walker.database.connecting.given(*known, key)
+
     def _typed_callable(self, returned: nodes.Expression, frame: Frame, key: Key) -> Value:
         """`Callable[[], Session]`: whatever it is, it hands out sessions as a factory does."""
-        while isinstance(returned, nodes.Subscript) and last_name(returned.value) in _HANDS_OUT:
-            returned = returned.key.items[0] if isinstance(returned.key, nodes.Items) else returned.key
+        returned = _given_by(returned)
         value = self.walker.objects.constant(returned, frame)
         known = drivers.typed_as(value.name) if isinstance(value, External) else None
         if known is None and isinstance(value, Class):
@@ -197,3 +204,10 @@ def says_anything(annotation: nodes.Expression) -> bool:
     if isinstance(annotation, nodes.Subscript):
         return last_name(annotation.value) == "Optional" and says_anything(annotation.key)
     return last_name(annotation) in ("Any", "object")
+
+
+def _given_by(returned: nodes.Expression) -> nodes.Expression:
+    """What comes out of an iterator, a context or an awaitable of something."""
+    while isinstance(returned, nodes.Subscript) and last_name(returned.value) in _HANDS_OUT:
+        returned = returned.key.items[0] if isinstance(returned.key, nodes.Items) else returned.key
+    return returned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
@@ -106,3 +107,58 @@ TASK = """
 def test_a_task_waits_in_its_own_transactions_and_not_in_those_of_its_start(tmp_path: Path) -> None:
     found = find(tmp_path, {"worker.py": TASK})
     assert [one.place.line for one in found if one.code == "TA501"] == [8]
+
+
+FACTORY = """
+    from collections.abc import AsyncIterator, Iterator
+    from contextlib import asynccontextmanager
+    from sqlalchemy import text
+    from sqlalchemy.ext.asyncio import AsyncSession
+    from sqlalchemy.orm import Session
+
+    {code}
+"""
+HANDED_OUT = {
+    "what a factory makes": """
+    def sessions_of(make):
+        def session_of(request) -> Iterator[Session]:
+            db = make()
+            try:
+                db.execute(text({sql}), {{"org": request.state.org}})
+                yield db
+            finally:
+                db.close()
+        return session_of
+    """,
+    "what a registry has": """
+    async def session_of(org, registry) -> AsyncIterator[AsyncSession]:
+        async with registry.open("main") as found:
+            await found.execute(text({sql}), {{"org": org}})
+            yield found
+    """,
+    "what a generator yields": """
+    class Sessions:
+        @asynccontextmanager
+        async def of(self, org) -> AsyncIterator[AsyncSession]:
+            async for found in self.manager.each():
+                await found.execute(text({sql}), {{"org": org}})
+                yield found
+    """,
+}
+SET = "SELECT set_config('app.tenant', :org, {})"
+
+
+def sessions_found(folder: Path, code: str, local: str) -> list[str]:
+    body = textwrap.dedent(code).replace("{{", "{").replace("}}", "}").replace("{sql}", repr(SET.format(local)))
+    return [one.code for one in find(folder, {"sessions.py": textwrap.dedent(FACTORY).replace("{code}", body)})]
+
+
+@pytest.mark.parametrize("code", HANDED_OUT.values(), ids=HANDED_OUT)
+def test_what_a_function_declares_to_hand_out_is_followed(code: str, tmp_path: Path) -> None:
+    assert sessions_found(tmp_path, code, "false") == ["TA101"]
+    assert sessions_found(tmp_path, code, "true") == []
+
+
+def test_what_hands_out_something_else_is_not(tmp_path: Path) -> None:
+    code = HANDED_OUT["what a factory makes"].replace("Iterator[Session]", "Iterator[Cache]").replace("db", "cache")
+    assert sessions_found(tmp_path, code, "false") == []
