@@ -55,6 +55,16 @@ class FunctionInfo:
         return plain and all(map(_only_guards, body[:-1]))
 
     @cached_property
+    def is_left_open(self) -> bool:
+        """A method that its class leaves to those derived from it: nothing stands in it but words.
+
+        One that does nothing, and is not said to be left open, is a way to do nothing.
+        """
+        if self.owner is None or not all(map(_says_nothing, self.node.body)):
+            return False
+        return bool(self.node.body) or "abstractmethod" in self.decorator_names or self.owner.is_protocol
+
+    @cached_property
     def sets_attributes(self) -> bool:
         """Whether it assigns to attributes of anything."""
         return any(
@@ -146,6 +156,13 @@ def _only_guards(part: nodes.Node) -> bool:
     return isinstance(part, nodes.Assert)
 
 
+def _says_nothing(part: nodes.Node) -> bool:
+    """`...`, or that it is not implemented."""
+    if isinstance(part, nodes.Raise):
+        return True
+    return isinstance(part, nodes.Do) and isinstance(part.value, nodes.Opaque) and not part.value.parts
+
+
 @dataclass(eq=False)
 class ClassInfo:
     """A class, with what its body binds. Compared by identity."""
@@ -153,6 +170,13 @@ class ClassInfo:
     module: ModuleInfo
     node: nodes.Class
     qualname: str
+
+    @property
+    def is_protocol(self) -> bool:
+        """Whether it only says what others have: a typing.Protocol."""
+        bases = (base.value if isinstance(base, nodes.Subscript) else base for base in self.node.bases)
+        names = (base.id if isinstance(base, nodes.Name) else getattr(base, "name", "") for base in bases)
+        return "Protocol" in names
 
     @cached_property
     def members(self) -> dict[str, nodes.Node]:

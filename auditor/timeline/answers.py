@@ -325,7 +325,8 @@ class Timeline:
         for reached in found.values():
             # A script that ends holds others up once.
             once = reached.root in scripts and not reached.in_job and reached.held.life is not Life.POOL
-            yield OutsideCall(reached.place, reached, Confidence.LOW if once else reached.held.sure)
+            sure = min(reached.held.sure, reached.reach.sure)
+            yield OutsideCall(reached.place, reached, Confidence.LOW if once else sure)
 
     def repeatable_calls(self) -> Iterator[RepeatableCall]:
         """Calls for a job that leave the process again when the job is run again, and that nobody can know from it."""

@@ -194,6 +194,8 @@ class Calls:
             self.entered.add(info)
             return self.opaque(function, call.at(self.walker.scout.look_through(function, call)))
         self.entered.add(info)
+        if info.is_left_open and any(from_row(value) for value in call.everything):
+            return self.opaque(function, call)
         inner = self.frame_of(function, call.frame, call.span, on_yield)
         known = self.pure.recall(info, inner, call)
         if known is None:
@@ -442,6 +444,8 @@ class Calls:
         """A call that is not followed. Given a connection it may use it; given a job it may do the job's work."""
         key = next((found for value in call.everything if (found := holds_connection(value)) is not None), None)
         row = any(from_row(value) for value in call.everything)
+        if row and key is None:
+            call = call.at(self.walker.scout.hand_on(callee, call))
         for value in call.everything:
             self._shared(value)
         given = self._annotated(callee, row)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from auditor.findings import Confidence
 from auditor.timeline.values import Bound, External, Function, Items, Literal, Made, Mapping, Text, Value
 
 HTTP = "an HTTP request"
@@ -19,6 +20,7 @@ PROCESS = "another program"
 SLEEP = "a sleep"
 QUEUE = "a message queue"
 CLOUD = "a remote service"
+RECEIVER = "whoever the job is sent to"
 
 
 class Outside(NamedTuple):
@@ -26,6 +28,7 @@ class Outside(NamedTuple):
 
     what: str
     repeats: bool = False
+    sure: Confidence = Confidence.HIGH
 
 
 class _Library(NamedTuple):
@@ -252,6 +255,8 @@ def outside(name: str) -> Outside | None:
     if library is None:
         maker, method = _maker_of(name), name.rpartition(".")[2]
         library = _MAKERS[maker] if maker is not None and method in _MAKERS[maker].methods else None
+        if maker is None:
+            return _by_its_looks(name)
     if library is None:
         return None
     package, method = name.partition(".")[0], name.rpartition(".")[2]
@@ -260,12 +265,72 @@ def outside(name: str) -> Outside | None:
     )
 
 
+#: Words that the classes of clients end with, and what such a client does that changes something elsewhere.
+_CLIENTS = ("Client", "Api", "API", "Producer", "Publisher", "Mailer", "Notifier", "WebhookSender")
+_REMOTE = _words("send post publish deliver produce upload notify push charge invoke dispatch")
+_ASKS = _words("get fetch list create")
+_NO_CLIENTS = ("Test", "Mock", "Fake", "Dummy", "Stub", "Cache", "Memory", "Memcache", "Redis")
+
+
+def _by_its_looks(name: str) -> Outside | None:
+    """The same for a client of a library that no table names: its class says that it is one, and its method, what of.
+
+    A class whose name tells of an API asks it whatever its method is, as long as that names a thing asked for.
+    """
+    path = name.split(".")
+    made = next((part for part in path[1:-1] if part[:1].isupper()), "")
+    if len(path) < 3 or not made.endswith(_CLIENTS) or any(word in made for word in _NO_CLIENTS):
+        return None
+    words = _split(path[-1])
+    sends = bool(words) and words[0] in _REMOTE
+    asks = (
+        len(words) > 1
+        and words[0] in ("get", "fetch", "list", "create")
+        and made.lower().endswith(("apiclient", "api"))
+    )
+    return Outside(CLOUD, repeats=sends, sure=Confidence.MEDIUM) if sends or asks else None
+
+
 def outside_method(callee: Bound) -> Outside | None:
     """The same for a method of something that is not known by a name, where the method's name alone tells."""
     if isinstance(callee.receiver, Function):
         sent = any(callee.name in _SENDS.get(name, ()) for name in callee.receiver.info.decorator_names)
         return Outside(QUEUE, repeats=True) if sent else None
     return Outside(_TELLING[callee.name], repeats=True) if callee.name in _TELLING else None
+
+
+#: What hands a job on, where a program is given what does it: a callback, or an object of a protocol.
+_HANDS_ON = _words("publish send deliver produce transmit push post")
+_CALLED_SO = _words(
+    """
+    publish publisher send sender deliver deliverer delivery produce producer transport courier mailer smtp broker
+    client channel exchange gateway webhook notifier backend topic sink
+    """
+)
+#: Those stay inside of the process as often as not.
+_INSIDE = _words("bus signal signals hub emitter observer observers mediator events loop generator")
+
+
+def hands_on(name: str, called: str) -> Outside | None:
+    """Whether a call of `name` on what the program calls `called` sends on the job that it is given.
+
+    What it is called on is not known: only what both are called tells, and of a job only.
+    """
+    words, owner = _split(name), _split(called)
+    sends = bool(words) and words[0] in _HANDS_ON and (not owner or not _CALLED_SO.isdisjoint(owner))
+    sends = sends or (not called and bool(words) and words[0] in _CALLED_SO and words[-1] in _CALLBACKS | {words[0]})
+    if not sends or not _INSIDE.isdisjoint((*words, *owner)):
+        return None
+    return Outside(RECEIVER, repeats=True, sure=Confidence.MEDIUM)
+
+
+_CALLBACKS = _words("fn func function callback cb hook handler")
+
+
+def _split(name: str) -> tuple[str, ...]:
+    """The words of a name, however they are joined."""
+    spaced = "".join(f"_{letter}" if letter.isupper() else letter for letter in name)
+    return tuple(word for word in spaced.lower().split("_") if word)
 
 
 def _maker_of(name: str) -> str | None:

@@ -204,6 +204,8 @@ class Pools:
         ways = [
             (after.connect(key, configured(after.connections[key])), raised)
             for after, raised in self.run(info, Callback.CONFIGURE, key, state, frame, span)
+            # A connection that it gives away, or opens anew, is not the one that is handed out.
+            if key in after.connections
         ]
         if not info.driver.pool_discards_busy:
             return merge([after for after, raised in ways if not raised]) or [state]

@@ -10,11 +10,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.findings import Confidence
 from auditor.timeline.connection import Deed
 from auditor.timeline.events import Reached, Repeated
-from auditor.timeline.outside import Outside, dotted, is_idle, is_keyed, outside, outside_method
+from auditor.timeline.outside import Outside, dotted, hands_on, is_idle, is_keyed, outside, outside_method
 from auditor.timeline.state import Flow, TooMuchError
-from auditor.timeline.values import Bound, Instance, Value
+from auditor.timeline.values import Bound, Function, Instance, Unknown, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from auditor.timeline.connection import ConnectionState, Mark
     from auditor.timeline.invocation import Invocation, Keywords
     from auditor.timeline.state import State
-    from auditor.timeline.values import Function, Key
+    from auditor.timeline.values import Key
     from auditor.timeline.walker import Walker
 
     _Asked = tuple[FunctionInfo, Value | None, tuple[Value, ...], Keywords]
@@ -95,6 +96,20 @@ class Scout:
             return next(((base, reach) for base in found if (reach := outside(base))), ("", None))
         return callee.name, outside_method(callee)
 
+    def hand_on(self, callee: Value, call: Invocation) -> State:
+        """A job that is given to something that only its names tell of: the state after it, if they say it is sent.
+
+        The transaction that has claimed the job must be open: what is sent in another need not wait for anybody.
+        """
+        name, called = _named(callee)
+        reach = hands_on(name, called) if name else None
+        if reach is None or not any(_claims(one) for _, one in self._waiting(call.state)):
+            return call.state
+        keyed = is_keyed(call.everything, call.named)
+        return self._note(
+            _Met(call.place, f"{called}.{name}" if called else name, reach, call.frame.calls, keyed), call
+        )
+
     def look_through(self, function: Function, call: Invocation) -> State:
         """A call of a function that is not followed: the state after it, if it reaches outside."""
         if not self._matters(call.state):
@@ -120,7 +135,7 @@ class Scout:
             return call.state
         state = call.state
         claims = _leased(state)
-        if claims and met.reach.repeats and not met.keyed:
+        if claims and met.reach.repeats and not met.keyed and met.reach.sure is Confidence.HIGH:
             repeated = Repeated(met.place, met.name, met.reach, claims, met.calls, call.frame.symbol)
             state = self.walker.see(repeated, state)
         for key, connection in tuple(self._waiting(state)):
@@ -135,7 +150,7 @@ class Scout:
                     met.place,
                     through,
                     met.keyed,
-                    any(mark.deed is Deed.CLAIM for mark in connection.pending),
+                    _claims(connection),
                     self.walker.root,
                     call.frame.symbol,
                 )
@@ -183,6 +198,22 @@ class Scout:
             found, self._found = self._found, outer
         depth = len(inner.calls)
         return tuple(dict.fromkeys(met._replace(calls=met.calls[depth:]) for met in found))
+
+
+def _claims(connection: ConnectionState) -> bool:
+    """Whether its transaction is the one that took a job."""
+    return any(mark.deed is Deed.CLAIM for mark in connection.pending)
+
+
+def _named(callee: Value) -> tuple[str, str]:
+    """What something that is not followed is called, and what its owner is."""
+    if isinstance(callee, Unknown):
+        return callee.called, ""
+    if isinstance(callee, Bound) and isinstance(callee.receiver, Unknown):
+        return callee.name, callee.receiver.called
+    if isinstance(callee, Function) and callee.info.is_left_open and callee.info.owner is not None:
+        return callee.info.node.name, callee.info.owner.node.name
+    return "", ""
 
 
 def _leased(state: State) -> tuple[Mark, ...]:

@@ -208,3 +208,39 @@ class Queue:
     for inside, expected in (("pass", []), ("time.sleep(1)", ["TA501 at 12"])):
         changed = {"worker.py": files["worker.py"].replace("WAIT", inside)}
         assert [f"{one.code} at {one.place.line}" for one in find(tmp_path, changed)] == expected
+
+
+@pytest.mark.parametrize(
+    ("imports", "made", "call"),
+    [
+        ("from carrier import CarrierClient", "carrier = CarrierClient()", "carrier.send(order)"),
+        (
+            "from carrier import AsyncCarrierClient as Carrier",
+            "carrier = Carrier('key')",
+            "carrier.upload_label(order)",
+        ),
+        ("from carrier.v2 import CarrierAPI", "carrier = CarrierAPI()", "carrier.get_label(order)"),
+    ],
+)
+def test_a_client_that_no_table_names_is_known_by_what_it_is_called(
+    tmp_path: Path, imports: str, made: str, call: str
+) -> None:
+    told = found(tmp_path, imports=imports, given="carrier, order", call=call, made=made, passed="carrier, order")
+    assert told == ["TA501"]
+
+
+@pytest.mark.parametrize(
+    ("imports", "made", "call"),
+    [
+        ("from carrier import CarrierClient", "carrier = CarrierClient()", "carrier.close()"),
+        ("from carrier import CarrierClient", "carrier = CarrierClient()", "carrier.get(order)"),
+        ("from carrier import MemoryClient", "carrier = MemoryClient()", "carrier.send(order)"),
+        ("from carrier import Carrier", "carrier = Carrier()", "carrier.send(order)"),
+        ("from rest_framework.test import APITestClient", "carrier = APITestClient()", "carrier.post('/')"),
+    ],
+)
+def test_what_is_not_called_like_a_client_that_sends_is_none(
+    tmp_path: Path, imports: str, made: str, call: str
+) -> None:
+    told = found(tmp_path, imports=imports, given="carrier, order", call=call, made=made, passed="carrier, order")
+    assert told == []

@@ -1,0 +1,45 @@
+"""A pool's callback that gives its connection away, or closes it: what it leaves is not handed out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.timeline.world import find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLOSED = """
+from sqlalchemy import create_engine, event, text
+
+engine = create_engine("postgresql://")
+
+
+@event.listens_for(engine, "connect")
+def tried(connection, record):
+    connection.close()
+    engine.dispose()
+
+
+def run(tenant):
+    with engine.begin() as conn:
+        conn.execute(text("SELECT set_config('app.tenant', :tenant, true)"), {"tenant": tenant})
+"""
+GIVEN = """
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("dbname=app", configure=lambda conn: pool.putconn(conn))
+
+
+def run(tenant):
+    with pool.connection() as conn:
+        conn.execute("SELECT set_config('app.tenant', %s, true)", (tenant,))
+"""
+
+
+def test_one_that_is_closed_when_it_is_made(tmp_path: Path) -> None:
+    assert find(tmp_path, {"app.py": CLOSED}) == []
+
+
+def test_one_that_is_given_back_when_it_is_made(tmp_path: Path) -> None:
+    assert find(tmp_path, {"app.py": GIVEN}) == []
