@@ -338,7 +338,9 @@ class Pools:
                 continue
             exits = []
             for after, raised in self._call(option, key, start, call.frame, call.span):
-                exits.append(Exit(after.connections[key], raised, self._last_on(key, after)))
+                # One that it gives away leaves nothing on it.
+                if key in after.connections:
+                    exits.append(Exit(after.connections[key], raised, self._last_on(key, after)))
             place = option.info.module.place(option.info.node.name_span)
             event = CallbackRan(place, info.place, key, which, info.autocommit, tuple(exits), option.info.qualname)
             self.walker.kept.setdefault(event)
