@@ -75,3 +75,28 @@ def test_migrations_of_django_are_in_order_and_what_takes_them_back_is_left_out(
     assert [one.code for one in find(tmp_path / "made", files)] == ["TA602"]
     files["app/migrations/0002_mend.py"] = MIGRATION.format(forth=drop, back=FIRST)
     assert [one.code for one in find(tmp_path / "dropped", files)] == []
+
+
+PROTECTED = """
+    CREATE TABLE letters (id bigint PRIMARY KEY, tenant_id uuid NOT NULL);
+    ALTER TABLE letters ENABLE ROW LEVEL SECURITY;
+    CREATE POLICY own ON letters USING (tenant_id = current_setting('app.tenant', true)::uuid);
+"""
+
+
+PROSE = """
+    '''Works under FORCE ROW LEVEL SECURITY, too.'''
+    import psycopg
+    # FORCE ROW LEVEL SECURITY comes later.
+"""
+UNSEEN = """
+    import psycopg
+
+    def force(conn, table):
+        conn.execute("ALTER TABLE " + table + " FORCE ROW LEVEL SECURITY")
+"""
+
+
+def test_what_prose_says_of_row_security_forces_nothing(tmp_path: Path) -> None:
+    assert [one for one in find(tmp_path / "a", {"1.sql": PROTECTED, "code.py": PROSE}) if one.code == "TA603"]
+    assert not [one for one in find(tmp_path / "b", {"1.sql": PROTECTED, "code.py": UNSEEN}) if one.code == "TA603"]
