@@ -94,7 +94,7 @@ class TermKind(str, enum.Enum):
     PARAMETER = "parameter"  #: text: its number from 0 through the whole text (%s, ?), "$1", or its name (%(x)s, :x)
     HOLE = "hole"  #: a bare hole where a value or a name is expected
     COLUMN = "column"  #: text: the column's name, lower case, without its table
-    NOW = "now"  #: text: now, clock_timestamp, …; `parts` is what is added to it
+    NOW = "now"  #: text: now, clock_timestamp, …; `parts` is what is added, or taken from it
     ADD = "add"  #: column + something: text is the column's name, parts the other side
     SUBTRACT = "subtract"
     CASE = "case"  #: parts: the results of its branches

@@ -240,9 +240,11 @@ class Nodes:
         column = column_in(left)
         if not column or (left.kind is TermKind.OTHER and right.kind is TermKind.COLUMN):
             # now() - started_at > limit is started_at < now() - limit.
-            since = next((moved for part in left.parts if (moved := column_in(part))), "")
+            less = (part for part in left.parts if part.kind is TermKind.SUBTRACT)
+            since = next((moved for part in less for one in part.parts if (moved := column_in(one))), "")
             if left.kind is TermKind.NOW and since and right.kind is not TermKind.COLUMN:
-                return Comparison(since, _MIRRORED.get(operator, operator), left._replace(parts=(right,)), span)
+                ago = left._replace(parts=(Term(TermKind.SUBTRACT, "", (right,), (), right.span),))
+                return Comparison(since, _MIRRORED.get(operator, operator), ago, span)
             other = column_in(right)
             if other:
                 return Comparison(other, _MIRRORED.get(operator, operator), left, span)

@@ -11,7 +11,7 @@ import enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.sql import words
-from auditor.sql.meaning import Comparison, Kind, Query, Span, Statement, TermKind
+from auditor.sql.meaning import Comparison, Kind, Query, Span, Statement, Term, TermKind
 from auditor.sql.queue_view import (
     VALUES,
     View,
@@ -185,7 +185,7 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         one=names_one(query, "="),
         by_worker=names_worker(conditions),
         watches=overdue(conditions),
-        extends=assigned(query, words.is_heartbeat) or until,
+        extends=_renewed(query),
         capped=is_capped(query, until),
         sets=tuple(made.column for made in query.assignments),
         tells_error=bool(assigned(query, words.is_error)),
@@ -200,6 +200,22 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         asks=tuple(sorted(asked_states(conditions))),
         states=tuple(sorted(set_states(query))),
     )
+
+
+def _renewed(query: Query) -> str:
+    """The column by which a job's worker lives on; one that is set into the past lets go of the job, or ages it."""
+    column = assigned(query, words.is_heartbeat) or assigned(query, words.is_until)
+    values = [made.value for made in query.assignments if made.column == column]
+    past = any(value.kind is TermKind.NOW and any(_is_less(part) for part in value.parts) for value in values)
+    return "" if past else column
+
+
+def _is_less(part: Term) -> bool:
+    """Whether what a clock is moved by leads back."""
+    negative = part.kind in (TermKind.LITERAL, TermKind.CAST) and any(
+        one.kind is TermKind.LITERAL and one.text.lstrip().startswith("-") for one in inside(part)
+    )
+    return part.kind is TermKind.SUBTRACT or negative
 
 
 def _clock(query: Query, column: str) -> str:

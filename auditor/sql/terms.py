@@ -55,7 +55,8 @@ def called(name: str, arguments: tuple[Term, ...], span: Span) -> Term:
 def sum_of(left: Term, right: Term, span: Span, *, minus: bool = False) -> Term:
     """What `left + right` or `left - right` tells: a moved clock, a counted column, or just its parts."""
     if left.kind is TermKind.NOW:
-        return Term(TermKind.NOW, left.text, (*left.parts, right), (), span)
+        moved = Term(TermKind.SUBTRACT, "", (right,), (), right.span) if minus else right
+        return Term(TermKind.NOW, left.text, (*left.parts, moved), (), span)
     if right.kind is TermKind.NOW and not minus:
         return Term(TermKind.NOW, right.text, (*right.parts, left), (), span)
     kind = TermKind.SUBTRACT if minus else TermKind.ADD

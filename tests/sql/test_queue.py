@@ -188,6 +188,16 @@ STEPS: dict[str, tuple[str, list[str]]] = {
     "an enqueue": ("INSERT INTO jobs (kind, payload) VALUES (%s, %s)", ["enqueue"]),
     "an enqueue told by its columns": ("INSERT INTO things (payload, run_at) VALUES (%s, now())", ["enqueue"]),
     "a log of runs": ("INSERT INTO job_runs (job_id, worker, attempt) VALUES (%s, %s, 1)", ["run log"]),
+    "a heartbeat of a lease": ("UPDATE jobs SET locked_until = now() + interval '1 min' WHERE id = %s", ["extend"]),
+    "a lease that is set into the past": (
+        "UPDATE jobs SET lease_expires_at = clock_timestamp() - interval '1 minute' WHERE id = %s",
+        [],
+    ),
+    "a lease that a negative time sets into the past": (
+        "UPDATE jobs SET locked_until = now() + interval '-1 hour' WHERE id = %s",
+        [],
+    ),
+    "a heartbeat that is made old": ("UPDATE jobs SET heartbeat_at = now() - %s::interval WHERE id = %s", []),
     "a bound that is asked for": ("SELECT id FROM jobs WHERE attempts >= max_attempts", ["bound"]),
     "a purge is no claim": (
         (
