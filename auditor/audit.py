@@ -35,7 +35,9 @@ def audit(timeline: Timeline, rules: Iterable[LoadedRule]) -> list[Finding]:
     """All that the rules find, in the order of a report, each fault once."""
     rules = list(rules)
     found = (finding for rule in rules if rule.check is not None for finding in _ask(rule, rule.check, timeline))
-    once = _once(_joined(_settled(found)), {rule.rule.code: rule.rule.yields_to for rule in rules})
+    # What is said here is true of PostgreSQL alone.
+    ours = (finding for finding in found if not timeline.program.is_for_another_database(finding.place))
+    once = _once(_joined(_settled(ours)), {rule.rule.code: rule.rule.yields_to for rule in rules})
     return [
         finding if finding.symbol else replace(finding, symbol=timeline.program.symbol_at(finding.place))
         for finding in map(timeline.with_calls, once)

@@ -13,6 +13,7 @@ from auditor.findings import Place
 from auditor.lines import decode
 from auditor.program.catalogue import Catalogue, names_tenant
 from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
+from auditor.program.engines import is_for_another
 from auditor.program.modules import ModuleIndex
 from auditor.program.pooler import Pooler, find_pooler
 from auditor.program.relevance import Relevance, Sources, Telling, drivers_of
@@ -154,6 +155,10 @@ class Program:
         """The qualified name of the function or class that a place stands in; empty at the top of a file."""
         module = self._by_path.get(place.path)
         return module.symbol_at(place.line) if module is not None else ""
+
+    def is_for_another_database(self, place: Place) -> bool:
+        """Whether what stands there is run on another database than PostgreSQL, by the names around it."""
+        return is_for_another(place.path, self.symbol_at(place))
 
     def speaks_of_tenants(self, place: Place) -> bool:
         """Whether the function that a place stands in, or the place's own line, has a name for a tenant in it."""
