@@ -82,6 +82,15 @@ class Evaluator:
         ways = self._dispatch[type(expression)](expression, state, frame, flow)
         return ways if len(ways) == 1 else merge_values(ways)
 
+    def test(self, expression: nodes.Expression, state: State, frame: Frame, flow: Flow) -> Results:
+        """The same of a condition, of which only the truth is asked: what stops an `and` early is false."""
+        if isinstance(expression, nodes.Not):
+            return self._negated(self.test(expression.value, state, frame, flow))
+        if not isinstance(expression, nodes.Logic):
+            return self.value(expression, state, frame, flow)
+        self.walker.step()
+        return merge_values(self._logic(expression, state, frame, flow, of_test=True))
+
     def each(
         self, expressions: Iterable[nodes.Expression], state: State, frame: Frame, flow: Flow
     ) -> list[tuple[State, tuple[Value, ...]]]:
@@ -291,7 +300,7 @@ class Evaluator:
         ]
         return either(options)
 
-    def _logic(self, node: nodes.Logic, state: State, frame: Frame, flow: Flow) -> Results:
+    def _logic(self, node: nodes.Logic, state: State, frame: Frame, flow: Flow, *, of_test: bool = False) -> Results:
         """`and` and `or` stop early: what is behind the point where they do is not evaluated on that path."""
         stop = node.operator == "or"
         results: Results = []
@@ -299,7 +308,7 @@ class Evaluator:
         for index, part in enumerate(node.values):
             ahead: list[State] = []
             for before in going:
-                for after, value in self.value(part, before, frame, flow):
+                for after, value in (self.test if of_test else self.value)(part, before, frame, flow):
                     if index == len(node.values) - 1:
                         results.append((after, value))
                         continue
@@ -311,7 +320,7 @@ class Evaluator:
                     if truth is not (not stop):
                         stopped = self.walker.assume(part, stop, after, frame)
                         if stopped is not None:
-                            results.append((stopped, self._narrowed(value, stop)))
+                            results.append((stopped, Literal(stop) if of_test else self._narrowed(value, stop)))
                     if truth is not stop:
                         goes = self.walker.assume(part, not stop, after, frame)
                         if goes is not None:
@@ -328,11 +337,11 @@ class Evaluator:
         return value
 
     def _not(self, node: nodes.Not, state: State, frame: Frame, flow: Flow) -> Results:
-        results: Results = []
-        for after, value in self.value(node.value, state, frame, flow):
-            truth = self.truth(value)
-            results.append((after, UNKNOWN if truth is None else Literal(not truth)))
-        return results
+        return self._negated(self.value(node.value, state, frame, flow))
+
+    def _negated(self, ways: Results) -> Results:
+        truths = [(after, self.truth(value)) for after, value in ways]
+        return [(after, UNKNOWN if truth is None else Literal(not truth)) for after, truth in truths]
 
     def _compare(self, node: nodes.Compare, state: State, frame: Frame, flow: Flow) -> Results:
         results: Results = []
@@ -352,7 +361,7 @@ class Evaluator:
 
     def _conditional(self, node: nodes.Conditional, state: State, frame: Frame, flow: Flow) -> Results:
         results: Results = []
-        for after, test in self.value(node.test, state, frame, flow):
+        for after, test in self.test(node.test, state, frame, flow):
             truth = self.truth(test)
             for way, branch in ((True, node.body), (False, node.orelse)):
                 if truth is not None and truth is not way:

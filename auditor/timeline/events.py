@@ -239,6 +239,8 @@ class Unguarded:
     symbol: str = ""
     #: The call that led to that commit, where it stands in another function.
     freed_by: Place | None = None
+    #: The job was deleted, or given up, and not marked as taken: what else is done to it tells why.
+    given_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)

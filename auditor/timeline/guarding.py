@@ -113,7 +113,10 @@ def _unlocked(job: Job, step: Step, seen: Seen) -> Unguarded | None:
     look = next((mark for mark in job.looked if mark.table == step.table), None)
     if look is None or step.rechecks or step.fence or any(claim.table == step.table for claim in job.claims):
         return None
-    return Unguarded(seen.place, seen.call, step.table, look.place, None, False, look.sure, seen.symbol)
+    given_up = step.kind is not StepKind.CLAIM and "done" not in step.states
+    return Unguarded(
+        seen.place, seen.call, step.table, look.place, None, False, look.sure, seen.symbol, given_up=given_up
+    )
 
 
 def _freed(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Unguarded | None:

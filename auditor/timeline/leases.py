@@ -88,6 +88,8 @@ class LeaseQueue:
     elsewhere: tuple[Step, ...] = ()
     #: The heartbeats after which there was work in the same transaction.
     hidden: frozenset[Place] = frozenset()
+    #: The queries for jobs that wait, and are then called off.
+    called_off: frozenset[Place] = frozenset()
 
     def of(self, *kinds: StepKind) -> tuple[At, ...]:
         """The steps of these kinds that ran, each place once, the surest."""
@@ -255,11 +257,14 @@ class LeaseQueue:
 
         A broker does so, and may be one of several behind an interface.
         """
+        kinds = (StepKind.CLAIM, StepKind.LOOK)
+        ran = (at.step for at in self.ran if at.step.kind in kinds and at.place not in self.called_off)
+        defined = (step for step in self.defined if step.kind in kinds)
         # What also asks for those that somebody has counts them, and takes none.
         return any(
             (not step.by_id or step.how != "lease")
             and not (step.kind is StepKind.LOOK and _HELD.intersection(step.asks))
-            for step in self.any_of(StepKind.CLAIM, StepKind.LOOK)
+            for step in (*ran, *defined)
         )
 
     @property
@@ -311,8 +316,8 @@ def _renews(beat: At, taker: At) -> bool:
     return taker.step.watches in beat.step.sets or not taker.step.watches
 
 
-def queues_of(told: Iterable[Told], hidden: frozenset[Place]) -> tuple[LeaseQueue, ...]:
-    """The queues among all steps, and the heartbeats that work has hidden."""
+def queues_of(told: Iterable[Told], hidden: frozenset[Place], called_off: frozenset[Place]) -> tuple[LeaseQueue, ...]:
+    """The queues among all steps; the heartbeats that work has hidden, and the queries for jobs to be called off."""
     ran: dict[tuple[str, str], list[At]] = {}
     defined: dict[str, list[Step]] = {}
     unnamed: list[tuple[str, Step]] = []
@@ -333,6 +338,7 @@ def queues_of(told: Iterable[Told], hidden: frozenset[Place]) -> tuple[LeaseQueu
             tuple(defined.get(table, ())),
             tuple(step for name, step in unnamed if name != table or UNNAMED in table),
             hidden,
+            called_off,
         )
         for (table, _), steps in ran.items()
     )

@@ -69,7 +69,7 @@ class Loops:
 
         def turn(start: State, out: Flow) -> list[State]:
             going: list[State] = []
-            for after, value in self.walker.evaluate(node.test, start, frame, flow):
+            for after, value in self.walker.evaluator.test(node.test, start, frame, flow):
                 truth = self.walker.evaluator.truth(value)
                 stop = self.walker.assume(node.test, False, after, frame) if truth is not True else None
                 go = self.walker.assume(node.test, True, after, frame) if truth is not False else None
@@ -88,7 +88,7 @@ class Loops:
 
     def _stopping(self, node: nodes.While, state: State, frame: Frame) -> list[State]:
         stops = []
-        for after, value in self.walker.evaluate(node.test, state, frame, Flow()):
+        for after, value in self.walker.evaluator.test(node.test, state, frame, Flow()):
             stop = self.walker.assume(node.test, False, after, frame)
             if self.walker.evaluator.truth(value) is not True and stop is not None:
                 stops.append(stop)

@@ -296,7 +296,7 @@ class Queues:
         """The queues whose jobs are marked as taken."""
         ended = (event for event in self._events if isinstance(event, Ended))
         hidden = {mark.place for event in ended for mark in event.before.pending if mark.deed is Deed.HIDDEN}
-        return queues_of(self._told, frozenset(hidden))
+        return queues_of(self._told, frozenset(hidden), self._called_off)
 
     def endless_recoveries(self) -> Iterator[Recovery]:
         """What gives stalled jobs back for ever: on the way round that a crash takes, nothing counts, or none looks."""
@@ -321,8 +321,28 @@ class Queues:
         locked = {_start(claim.ran.place) for claim in self.claims_of_jobs() if claim.step.how == "row lock"}
         for event in self._events:
             # Where the lock is a part of the text that some path leaves out, who wrote it knows of it.
-            if isinstance(event, Unguarded) and (event.freed_at is not None or _start(event.found_at) not in locked):
+            if (
+                isinstance(event, Unguarded)
+                and (event.freed_at is not None or _start(event.found_at) not in locked)
+                and not self._calls_off(event)
+            ):
                 yield event
+
+    @cached_property
+    def _marked(self) -> frozenset[str]:
+        """The tables whose jobs are marked as taken before they are done."""
+        return frozenset(claim.step.table for claim in self.claims() if claim.step.how == "lease")
+
+    def _calls_off(self, event: Unguarded) -> bool:
+        """Whether a job that nobody has marked as taken goes, where workers mark theirs: nobody has worked on it."""
+        return event.given_up and event.table in self._marked
+
+    @cached_property
+    def _called_off(self) -> frozenset[Place]:
+        """What looks for jobs that wait so as to call them off, and for nothing else."""
+        events = [event for event in self._events if isinstance(event, Unguarded) and event.freed_at is None]
+        taken = {event.found_at for event in events if not self._calls_off(event)}
+        return frozenset(event.found_at for event in events) - taken
 
     def retries_at_once(self) -> Iterator[At]:
         """Failed jobs that go back to the queue with nothing to wait for."""

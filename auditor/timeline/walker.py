@@ -323,7 +323,7 @@ class Walker:
 
     def _assert(self, node: nodes.Assert, state: State, frame: Frame, flow: Flow) -> list[State]:
         states: list[State] = []
-        for after, value in self.evaluate(node.test, state, frame, flow):
+        for after, value in self.evaluator.test(node.test, state, frame, flow):
             assumed = self.assume(node.test, True, after, frame) if self.evaluator.truth(value) is not False else None
             if assumed is not None:
                 states.append(assumed)
@@ -333,7 +333,7 @@ class Walker:
 
     def _if(self, node: nodes.If, state: State, frame: Frame, flow: Flow) -> list[State]:
         states: list[State] = []
-        for after, value in self.evaluate(node.test, state, frame, flow):
+        for after, value in self.evaluator.test(node.test, state, frame, flow):
             truth = self.evaluator.truth(value)
             for way, body in ((True, node.body), (False, node.orelse)):
                 if truth is not None and truth is not way:

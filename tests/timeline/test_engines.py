@@ -50,7 +50,9 @@ class Command(BaseCommand):
 def test_what_is_written_for_another_database_is_not_judged(
     tmp_path: Path, module: str, owner: str, name: str, found: bool
 ) -> None:
-    texts = (text.replace("CLASS", owner).replace("NAME", name).replace("MODULE", module) for text in (STORAGE, COMMAND))
+    texts = (
+        text.replace("CLASS", owner).replace("NAME", name).replace("MODULE", module) for text in (STORAGE, COMMAND)
+    )
     storage, command = texts
     files = {module.replace(".", "/") + ".py": storage, "app/management/commands/work.py": command}
     assert ("TA410" in {one.code for one in find(tmp_path, files)}) is found

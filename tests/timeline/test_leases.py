@@ -335,3 +335,41 @@ def test_what_asks_for_running_jobs_too_counts_them_and_polls_for_none(
             conn.execute("UPDATE jobs SET state = 'DONE' WHERE id = %s AND locked_by = %s", (job, node))
     """
     assert [code for code in codes(tmp_path, source) if code.startswith("TA401")] == found
+
+
+LOOKS_AND = """
+import psycopg
+
+conn = psycopg.connect("", autocommit=True)
+
+def look(handle, node):
+    waiting = "SELECT id, payload FROM jobs WHERE status = 'queued' AND repeats LIMIT 10"
+    for job, payload in conn.execute(waiting).fetchall():
+        THEN
+"""
+MARKS = """
+def deliver(job, handle, node):
+    taken = conn.execute(
+        "UPDATE jobs SET status = 'running', started_at = now() WHERE id = %s AND status = 'queued' RETURNING payload",
+        (job,)
+    ).fetchone()
+    if taken is not None:
+        handle(taken[0])
+        conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s AND started_at = %s", (job, taken))
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "marks", "found"),
+    [
+        ("conn.execute('DELETE FROM jobs WHERE id = %s', (job,))", True, set()),
+        ("conn.execute(\"UPDATE jobs SET status = 'failed' WHERE id = %s\", (job,))", True, set()),
+        ("handle(payload); conn.execute('DELETE FROM jobs WHERE id = %s', (job,))", False, {"TA409"}),
+        ("deliver(job, handle, node)", True, {"TA401"}),
+        ("handle(payload); conn.execute(\"UPDATE jobs SET status = 'done' WHERE id = %s\", (job,))", True, {"TA409"}),
+    ],
+)
+def test_a_job_that_waits_is_called_off(tmp_path: Path, then: str, marks: bool, found: set[str]) -> None:
+    """Where jobs are marked as taken, one that goes while it waits was worked on by nobody, and polled by nobody."""
+    told = codes(tmp_path, LOOKS_AND.replace("THEN", then) + (MARKS if marks else ""))
+    assert {code[:5] for code in told} & {"TA401", "TA409"} - ({"TA401"} if "'done'" in then else set()) == found

@@ -244,3 +244,53 @@ def test_what_is_not_called_like_a_client_that_sends_is_none(
 ) -> None:
     told = found(tmp_path, imports=imports, given="carrier, order", call=call, made=made, passed="carrier, order")
     assert told == []
+
+
+PAUSE = """
+import time
+
+from django.db import DatabaseError, connection, transaction
+
+
+def tries(often):
+    if connection.get_autocommit() and TEST:
+        return often
+    return 1
+
+
+def insist(body):
+    left = tries(3)
+    for turn in (1, 2, 3):
+        try:
+            return body()
+        except DatabaseError:
+            if left == 1:
+                raise
+        time.sleep(turn)
+
+
+@transaction.atomic
+def write():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM jobs WHERE status = 'queued' ORDER BY id LIMIT 5 FOR UPDATE SKIP LOCKED")
+        cursor.execute("UPDATE jobs SET status = 'failed' WHERE status = 'queued'")
+
+
+@transaction.atomic
+def call_off():
+    write()
+    insist(write)
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "found"),
+    [
+        ("not connection.in_atomic_block", False),
+        ("(not connection.in_atomic_block or often < 9) and often", True),
+        ("often", True),
+    ],
+)
+def test_a_pause_that_a_question_for_the_transaction_rules_out(tmp_path: Path, test: str, found: bool) -> None:
+    told = {one.code for one in find(tmp_path, {"worker.py": PAUSE.replace("TEST", test)})}
+    assert ("TA501" in told) is found
