@@ -22,6 +22,10 @@ class _Program:
     def symbol_at(_place: Place) -> str:
         return ""
 
+    @staticmethod
+    def is_for_another_database(_place: Place) -> bool:
+        return False
+
 
 class _Timeline:
     program = _Program()
