@@ -15,6 +15,7 @@ from auditor.sql.words import is_queue
 from auditor.timeline import ways
 from auditor.timeline.at_connect import AtConnect, tenants_at_connect
 from auditor.timeline.chains import Chains
+from auditor.timeline.chances import sure_of
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
 from auditor.timeline.coverage import Coverage, Uncovered, Unforced
 from auditor.timeline.events import (
@@ -325,8 +326,7 @@ class Timeline:
         for reached in found.values():
             # A script that ends holds others up once.
             once = reached.root in scripts and not reached.in_job and reached.held.life is not Life.POOL
-            sure = min(reached.held.sure, reached.reach.sure)
-            yield OutsideCall(reached.place, reached, Confidence.LOW if once else sure)
+            yield OutsideCall(reached.place, reached, Confidence.LOW if once else sure_of(self.program, reached))
 
     def repeatable_calls(self) -> Iterator[RepeatableCall]:
         """Calls for a job that leave the process again when the job is run again, and that nobody can know from it."""

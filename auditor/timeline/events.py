@@ -272,7 +272,7 @@ class Reached:
 
     `place` is the call to speak of: the first on the way out that is made after the transaction began to hold
     something. `through` are the calls inside of it, the last of them the one that leaves. `in_job` tells that the
-    transaction is the one that claimed.
+    transaction is the one that claimed, `of_worker` that a worker process runs it.
     """
 
     place: Place
@@ -284,6 +284,7 @@ class Reached:
     through: tuple[Place, ...] = ()
     keyed: bool = False
     in_job: bool = False
+    of_worker: bool = False
     root: str = ""
     symbol: str = ""
 

@@ -29,6 +29,7 @@ class Outside(NamedTuple):
     what: str
     repeats: bool = False
     sure: Confidence = Confidence.HIGH
+    hands_over: bool = False  #: a task that its workers are to run
 
 
 class _Library(NamedTuple):
@@ -295,7 +296,7 @@ def outside_method(callee: Bound) -> Outside | None:
     """The same for a method of something that is not known by a name, where the method's name alone tells."""
     if isinstance(callee.receiver, Function):
         sent = any(callee.name in _SENDS.get(name, ()) for name in callee.receiver.info.decorator_names)
-        return Outside(QUEUE, repeats=True) if sent else None
+        return Outside(QUEUE, repeats=True, hands_over=True) if sent else None
     return Outside(_TELLING[callee.name], repeats=True) if callee.name in _TELLING else None
 
 

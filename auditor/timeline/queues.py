@@ -318,7 +318,11 @@ class Queues:
 
     def unguarded(self) -> Iterator[Unguarded]:
         """Jobs that were taken or finished while nothing kept them from others."""
-        locked = {_start(claim.ran.place) for claim in self.claims_of_jobs() if claim.step.how == "row lock"}
+        locked = {
+            _start(told.ran.place)
+            for told in self._told
+            if told.ran is not None and told.step.kind is StepKind.CLAIM and told.step.how == "row lock"
+        }
         for event in self._events:
             # Where the lock is a part of the text that some path leaves out, who wrote it knows of it.
             if (

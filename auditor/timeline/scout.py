@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence
+from auditor.python import nodes
 from auditor.timeline.connection import Deed
+from auditor.timeline.entries import Entry
 from auditor.timeline.events import Reached, Repeated
 from auditor.timeline.outside import Outside, dotted, hands_on, is_idle, is_keyed, outside, outside_method
 from auditor.timeline.state import Flow, TooMuchError
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 #: Expressions looked at for one function that is not followed otherwise, and for all of them together.
 STEPS = 1_500
 ALL_STEPS = 60_000
+#: What sends a task, on the class that Celery makes of it.
+_SENDING = ("delay", "apply_async")
 #: A function is looked through for so many different arguments.
 MOST_ASKED = 3
 
@@ -94,7 +98,23 @@ class Scout:
             bases = sorted(self.walker.objects.library_names(callee.receiver.info))
             found = [f"{base}.{callee.name}" for base in bases]
             return next(((base, reach) for base in found if (reach := outside(base))), ("", None))
-        return callee.name, outside_method(callee)
+        reach = outside_method(callee)
+        return callee.name, None if reach is not None and self._sends_by_itself(callee) else reach
+
+    def _sends_by_itself(self, callee: Bound) -> bool:
+        """Whether a task's class has its own way of sending it: after the commit, most often."""
+        if not isinstance(callee.receiver, Function):
+            return False
+        info, objects = callee.receiver.info, self.walker.objects
+        frame = self.walker.names.module_frame(info.module)
+        given = [
+            objects.constant(value, frame)
+            for decorator in info.node.decorators
+            if isinstance(decorator, nodes.Call)
+            for name, value in decorator.keywords
+            if name == "base"
+        ]
+        return any(isinstance(objects.class_member(base, name), Function) for base in given for name in _SENDING)
 
     def hand_on(self, callee: Value, call: Invocation) -> State:
         """A job that is given to something that only its names tell of: the state after it, if they say it is sent.
@@ -151,6 +171,7 @@ class Scout:
                     through,
                     met.keyed,
                     _claims(connection),
+                    self.walker.entry is Entry.TASK,
                     self.walker.root,
                     call.frame.symbol,
                 )

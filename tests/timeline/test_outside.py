@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from auditor.findings import Confidence
 from tests.timeline.world import find
 
 if TYPE_CHECKING:
@@ -294,3 +295,123 @@ def call_off():
 def test_a_pause_that_a_question_for_the_transaction_rules_out(tmp_path: Path, test: str, found: bool) -> None:
     told = {one.code for one in find(tmp_path, {"worker.py": PAUSE.replace("TEST", test)})}
     assert ("TA501" in told) is found
+
+
+def sure_of(folder: Path, source: str) -> list[Confidence]:
+    """How sure each call that is waited for is said to be."""
+    return [one.confidence for one in find(folder, {"worker.py": source}) if one.code == "TA501"]
+
+
+TASKS = """
+from celery import Task, shared_task
+from django.db import connection, transaction
+
+
+class AfterCommit(Task):
+    def apply_async(self, *args, **kwargs):
+        transaction.on_commit(lambda: super(AfterCommit, self).apply_async(*args, **kwargs))
+
+
+class Timed(Task):
+    def __call__(self, *args, **kwargs):
+        return super().__call__(*args, **kwargs)
+
+
+@shared_task(bind=True, base=BASE)
+def bill(self, order):
+    return order
+
+
+DECORATOR
+def ship(request, order):
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('app.tenant', '1', true)")
+        cursor.execute("UPDATE orders SET shipped = now() WHERE id = %s", [order])
+        bill.delay(order)
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "decorator", "sure"),
+    [
+        ("AfterCommit", "@shared_task", []),
+        ("Timed", "@shared_task", [Confidence.HIGH]),
+        ("Timed", "", [Confidence.LOW]),
+    ],
+)
+def test_a_task_is_handed_over_in_a_moment_or_after_the_commit(
+    tmp_path: Path, base: str, decorator: str, sure: list[Confidence]
+) -> None:
+    told = sure_of(tmp_path, TASKS.replace("BASE", base).replace("DECORATOR", decorator))
+    assert [min(one, Confidence.MEDIUM) for one in told] == [min(one, Confidence.MEDIUM) for one in sure]
+
+
+AGAIN = """
+import time
+
+import psycopg
+
+
+def steady(function, *given):
+    for turn in range(3):
+        try:
+            return function(*given)
+        except ConnectionError:
+            if turn == 2:
+                raise
+        BEHIND
+
+
+def names(conn):
+    INSTEAD
+    return conn.execute("SELECT name FROM places").fetchall()
+
+
+def ship(dsn, order):
+    with psycopg.connect(dsn) as conn:
+        conn.execute("SELECT set_config('app.tenant', '1', true)")
+        conn.execute("UPDATE orders SET shipped = now() WHERE id = %s", (order,))
+        steady(names, conn)
+"""
+
+
+@pytest.mark.parametrize(("behind", "instead", "sure"), [("time.sleep(1)", "pass", 0), ("pass", "time.sleep(1)", 1)])
+def test_a_pause_before_another_try_comes_after_a_failure(tmp_path: Path, behind: str, instead: str, sure: int) -> None:
+    told = sure_of(tmp_path, AGAIN.replace("BEHIND", behind).replace("INSTEAD", instead))
+    assert [one > Confidence.LOW for one in told] in ([bool(sure)], [] if not sure else None)
+
+
+BRANCHES = """
+import requests
+from django.db import connection, transaction
+
+
+def locked(method):
+    def wrapper(request, order):
+        BRANCH
+        with transaction.atomic():
+            return method(request, order)
+
+    return wrapper
+
+
+@locked
+def ship(request, order):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('app.tenant', '1', true)")
+        cursor.execute("UPDATE orders SET shipped = now() WHERE id = %s", [order])
+    if not request.data["locks"]:
+        requests.post("https://example.com")
+"""
+
+
+@pytest.mark.parametrize(
+    ("branch", "sure"),
+    [
+        ("if not request.data['locks']: return method(request, order)", False),
+        ("if not request.data['locks']: return None", True),
+    ],
+)
+def test_a_transaction_that_only_one_branch_opens_around_a_call(tmp_path: Path, branch: str, sure: bool) -> None:
+    told = sure_of(tmp_path, BRANCHES.replace("BRANCH", branch))
+    assert [one > Confidence.LOW for one in told] == [sure]
