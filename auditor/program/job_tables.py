@@ -26,6 +26,8 @@ _BY_CALL = frozenset(
     {"update", "delete", "save", "bulk_update", "bulk_save_objects", "bulk_update_mappings", "commit", "flush", "begin"}
     | {"aupdate", "adelete", "asave", "abulk_update", "atomic", "execute", "values"}
 )
+#: So many calls away is an object asked for that a function changes.
+_NEAR = 2
 #: A table that is only named at run time.
 _OPEN = tuple(rf"{change}[\w.\"]*\{{".encode() for change in _CHANGES)
 
@@ -46,6 +48,8 @@ class Changing:
         classes = frozenset(info.node.name for info in models)
         _read_more(program, [*triggers, *(rf"\b{re.escape(name.lower())}\b".encode() for name in sorted(classes))])
         self._by_model = Reach(DEPTH)
+        #: What asks for objects of the models; what it gives them to may change them and name none.
+        self._asking = Reach(_NEAR)
         self._named = Telling(triggers, _never)
         self._open = Telling(_OPEN, _never)
         paths = {path for table, files in claimed.items() if UNNAMED in table for path in files}
@@ -61,9 +65,12 @@ class Changing:
                     if one.words.names & _BY_CALL and (one.owner in models or one.words.names & classes)
                 )
                 self._by_model.add(module, changing)
+                self._asking.add(module, (one for one in module.functions() if one.words.names & classes))
 
     def __contains__(self, function: FunctionInfo) -> bool:
-        return function in self._named or function in self._open or function in self._by_model
+        if function in self._named or function in self._open or function in self._by_model:
+            return True
+        return bool(function.words.names & _BY_CALL) and function in self._asking
 
 
 def _triggers_of(table: str) -> list[bytes]:

@@ -258,10 +258,13 @@ def waits_for_time(conditions: Iterable[Comparison]) -> bool:
 
 def overdue(conditions: Sequence[Comparison]) -> str:
     """The column whose age shows that a job has stalled."""
+    held = bool({"running", "active"} & asked_states(conditions))
     for named in (words.is_until, words.is_heartbeat, words.is_started, _is_time):
         for found in conditions:
             old = found.operator in ("<", "<=") and found.value.kind in _TIMES
             aged = named is not _is_time or (found.value.kind is TermKind.NOW and bool(found.value.parts))
+            # A time that the program reckons, of jobs that somebody has.
+            aged = aged or (held and found.value.kind in VALUES and words.is_moment(found.column))
             if named(found.column) and old and aged and not words.is_run_at(found.column):
                 return found.column
     return ""

@@ -94,6 +94,12 @@ def is_status(name: str) -> bool:
     return _ends(name, _STATUS)
 
 
+def is_moment(name: str) -> bool:
+    """Whether a column holds a time, going by the end of its name: updated_at, last_seen, modified_on."""
+    split = words(name)
+    return len(split) > 1 and (split[-1] in ("at", "on", "time", "ts", "date") or split[0] == "last")
+
+
 def is_until(name: str) -> bool:
     return _ends(name, _UNTIL)
 
@@ -207,6 +213,13 @@ _STATE_OF = {"_".join(words(word)): state for state, names in _STATES.items() fo
 def state_of(value: str) -> str:
     """queued, running, active (running, if something else says so), done, failed or dead; else nothing."""
     return _STATE_OF.get("_".join(words(value)), "")
+
+
+def state_called(constant: str) -> str:
+    """The state that a constant stands for by its name: RUNNING, STATUS_RUNNING; nothing where that is no state."""
+    split = words(constant) if constant.isupper() else ()
+    name = "_".join(split[1:] if split and is_status(split[0]) else split)
+    return name if state_of(name) else ""
 
 
 #: Columns that are true or false, by what they say of a job when they are true, and when they are false.

@@ -61,13 +61,23 @@ class Bindings:
             return Resolved("", is_null=True)
         if term.kind in (TermKind.TRUE, TermKind.FALSE):
             return Resolved(term.kind.value, is_true=term.kind is TermKind.TRUE)
-        if term.kind is TermKind.PARAMETER:
-            return self._of_value(self._parameter(term.text), parameter=True)
-        if term.kind is TermKind.HOLE and term.holes:
-            return self._of_value(self._hole(term.holes[0]), parameter=False)
+        if term.kind is TermKind.PARAMETER or (term.kind is TermKind.HOLE and term.holes):
+            return self._of_value(self._value(term), parameter=term.kind is TermKind.PARAMETER)
         if term.kind in (TermKind.LITERAL, TermKind.COLUMN):
             return self._written(term)
         return Resolved(None)
+
+    def alternatives(self, term: Term) -> tuple[str, ...]:
+        """The texts that a term may come to; none where it may be anything else, too."""
+        value = self._value(term)
+        value = value.value if isinstance(value, Quoted) and not value.identifier else value
+        texts = [self._of_value(option, parameter=True).text for option in options_of(value)]
+        return tuple(text for text in texts if text) if all(text is not None for text in texts) else ()
+
+    def _value(self, term: Term) -> Value:
+        if term.kind is TermKind.PARAMETER:
+            return self._parameter(term.text)
+        return self._hole(term.holes[0]) if term.kind is TermKind.HOLE and term.holes else UNKNOWN
 
     def name(self, name: str) -> str:
         """The name of a table with what is known of its holes filled in; what is not known of it reads `…`."""

@@ -75,6 +75,8 @@ class Ran:
     ignored: bool = False
     #: The calls that led to the function it runs in, the first one first.
     through: tuple[Place, ...] = field(default=(), compare=False)
+    #: The function that has called the one it runs in.
+    caller: str = field(default="", compare=False)
 
     @property
     def deeds(self) -> frozenset[Deed]:

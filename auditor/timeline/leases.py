@@ -150,13 +150,23 @@ class LeaseQueue:
     @cached_property
     def rescues(self) -> tuple[At, ...]:
         """What gives back or gives up, one by one, jobs that a query for held or stalled ones has found."""
-        finding = {
-            at.ran.symbol
+        looks = [
+            at
             for at in self.every(StepKind.LOOK, StepKind.CLAIM)
             if at.step.how != "lease" and (at.step.watches or _HELD & set(at.step.asks))
-        }
-        one_by_one = self.of(StepKind.REQUEUE, StepKind.FAIL, StepKind.BURY)
-        return tuple(at for at in one_by_one if at.step.by_id and at.ran.symbol in finding)
+        ]
+        one_by_one = self.every(StepKind.REQUEUE, StepKind.FAIL, StepKind.BURY)
+        rescues = (at for at in one_by_one if at.step.by_id and any(_is_found_by(at, look) for look in looks))
+        return tuple({(at.place, at.step.kind): at for at in rescues}.values())
+
+    @cached_property
+    def gives_back(self) -> tuple[At, ...]:
+        """What gives all stalled jobs back, many at once or one by one; what gives some of them up looks at each."""
+        if any(at.step.kind is not StepKind.REQUEUE for at in self.rescues):
+            return self.reapers
+        counted = {at.ran.symbol for at in self.every(StepKind.COUNT)}
+        one_by_one = (at for at in self.rescues if at.ran.symbol not in counted and not at.step.bounded)
+        return (*self.reapers, *one_by_one)
 
     @cached_property
     def takers(self) -> tuple[At, ...]:
@@ -197,7 +207,8 @@ class LeaseQueue:
     def unfenced(self) -> tuple[At, ...]:
         """Ends of one job that do not ask whether it is still the worker's, the telling ones first."""
         order = {StepKind.FINISH: 0, StepKind.FAIL: 1, StepKind.REQUEUE: 2}
-        loose = [at for at in self.of(*_ENDS) if _is_loose(at)]
+        rescued = {(at.place, at.step.kind) for at in self.rescues}
+        loose = [at for at in self.of(*_ENDS) if _is_loose(at) and (at.place, at.step.kind) not in rescued]
         if self.fenced:
             # Whoever fences the ends of jobs deletes the rest by hand.
             loose = [at for at in loose if at.step.states]
@@ -310,6 +321,14 @@ def _is_loose(at: At) -> bool:
     # A job that still waits is nobody's: it is called off.
     waits = bool(step.asks) and set(step.asks) <= {"queued"}
     return step.by_id and not step.fence and not at.is_held and by_worker and not waits
+
+
+def _is_found_by(rescue: At, look: At) -> bool:
+    """Whether one function looks for jobs and has the rescue done, itself or by a function that it calls for that."""
+    if rescue.ran.symbol == look.ran.symbol:
+        return True
+    together = rescue.ran.caller == look.ran.symbol or look.ran.caller == rescue.ran.symbol
+    return together and bool(look.step.watches or _HELD & set(rescue.step.asks))
 
 
 def _renews(beat: At, taker: At) -> bool:

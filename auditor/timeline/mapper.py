@@ -97,6 +97,10 @@ class Mapper:
             return name.value if isinstance(name, Text) and not name.holes else ""
         return ""
 
+    def table_of_class(self, info: ClassInfo) -> str:
+        """The table that a class is mapped to; empty of any other class."""
+        return self._table(info)
+
     def _table(self, info: ClassInfo) -> str:
         known = self._tables.get(info)
         if known is None:

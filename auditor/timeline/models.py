@@ -36,12 +36,14 @@ from auditor.timeline.values import (
     Unknown,
     Value,
     either,
+    options_of,
 )
 from auditor.timeline.written import Piece, delete, insert, select, statement, update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from auditor.findings import Place
     from auditor.program.code import ClassInfo
     from auditor.timeline.evaluate import Results
     from auditor.timeline.invocation import Invocation
@@ -70,6 +72,8 @@ _ASKED = {"exists": "1", "count": "count(*)", "aggregate": "count(*)"}
 _GROWS = frozenset(
     {*_SAME, *_SHAPES, "filter", "exclude", "order_by", "using", "using_db", "db_manager", "select_for_update"}
 ) | {"limit", "offset"}
+#: What a model's own methods of these names hand on to the framework's.
+_KEEPS = frozenset({"save", "asave", "delete", "adelete"})
 #: Where Tortoise's fields are declared, and what refers to another table.
 _OF_FIELDS = "tortoise.fields."
 _FOREIGN = ("ForeignKey", "OneToOneField", "ForeignKeyField")
@@ -230,7 +234,19 @@ class Models:
             if state is None:
                 return []
             call = call.at(state)
-        return self.walker.database.statements.execute(key, text, parameters, True, call)
+        return self.walker.database.statements.execute(key, text, parameters, True, call, self._place(query, call))
+
+    def _place(self, query: Query, call: Invocation) -> Place | None:
+        """Where a statement stands that a method of the project makes or sends for others, if not where it is sent.
+
+        Rows are locked where the lock is asked for; a model's own save() keeps what its caller has changed.
+        """
+        frame = call.frame
+        if query.locked_at is not None and query.locked_at[1] != frame.key:
+            return query.locked_at[0]
+        if frame.function is None or frame.function.node.name not in _KEEPS or not frame.calls:
+            return None
+        return frame.calls[-1] if frame.owner in self.walker.objects.lineage(query.model) else None
 
     def _connection(self, query: Query) -> Connection:
         driver = self.managers.driver(query.model)
@@ -266,7 +282,7 @@ class Models:
         lock = "FOR NO KEY UPDATE" if told("no_key") else "FOR UPDATE"
         skips = told("skip_locked") or call.argument(1, "skip_locked", default=FALSE) == Literal(True)
         lock += " SKIP LOCKED" if skips else " NOWAIT" if told("nowait") else ""
-        return [(call.state, replace(query, lock=lock))]
+        return [(call.state, replace(query, lock=lock, locked_at=(call.place, call.frame.key)))]
 
     def taken(self, query: Query, key: nodes.Expression, index: Value, call: Invocation) -> Results:
         """`query[:limit]`, which is sent later, and `query[index]`, which is sent now."""
@@ -415,7 +431,11 @@ class Models:
         sets = [
             (self._column(info, name), expressions.assigned(value))
             for name, value in held.items()
-            if name.isidentifier() and (only is None or name in only) and self._is_column(info, name)
+            if name.isidentifier()
+            and (only is None or name in only)
+            and self._is_column(info, name)
+            # Kept as it is, or else cleared: nothing is marked by that.
+            and not any(option == field(name, instance.row) for option in options_of(value))
         ]
         named = {column for column, _ in sets}
         sets += [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.program.tree import descend
 from auditor.python import nodes
-from auditor.sql.words import is_status, words
+from auditor.sql.words import is_status, state_called, words
 from auditor.timeline import rendered
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge
@@ -25,6 +25,7 @@ from auditor.timeline.values import (
     Function,
     Instance,
     Items,
+    Literal,
     Made,
     Module,
     Pool,
@@ -328,8 +329,17 @@ class Objects:
         if isinstance(member, Made) and member.name == "enum.auto":
             # Whatever it is numbered, what it is called is what it means.
             return Text(name.lower())
-        labelled = isinstance(member, Items) and len(member.items) == 2 and isinstance(receiver, (Class, Instance))
-        return member.items[0] if labelled and self.is_enum(receiver.info) else member  # type: ignore[union-attr,arg-type]
+        if not isinstance(receiver, (Class, Instance)):
+            return member
+        enum = self.is_enum(receiver.info)
+        if enum and isinstance(member, Items) and len(member.items) == 2:
+            member = member.items[0]
+        meant = state_called(name) if _is_code(member) and (enum or self._is_model(receiver.info)) else ""
+        # A number or a letter says nothing: what it is called is what it means.
+        return Text(meant) if meant else member
+
+    def _is_model(self, info: ClassInfo) -> bool:
+        return self.walker.models.managers.is_model(info) or bool(self.walker.mapper.table_of(Class(info)))
 
     def enum_members(self, source: Class) -> list[Value]:
         """What a loop over an enumeration is given."""
@@ -410,6 +420,17 @@ def _names_in(expression: nodes.Expression | None) -> Iterator[nodes.Name]:
     for part in descend(expression):
         if isinstance(part, nodes.Name):
             yield part
+
+
+#: Longer texts are words.
+_LONGEST_CODE = 3
+
+
+def _is_code(member: Value) -> bool:
+    """Whether a constant is a number or an abbreviation."""
+    if isinstance(member, Text):
+        return not member.holes and len(member.value) <= _LONGEST_CODE
+    return isinstance(member, Literal) and type(member.value) is int
 
 
 def _state_named(enum: str, name: str) -> Text | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from auditor.timeline.by_use import ByUse
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.state import Flow, Frame, State
 from auditor.timeline.types import says_anything
@@ -31,6 +32,7 @@ class Parameters:
 
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
+        self.by_use = ByUse(walker)
 
     def bind(self, info: FunctionInfo, frame: Frame, call: Invocation) -> State:
         """The state of `call` with the parameters of `info` bound in `frame`."""
@@ -85,6 +87,8 @@ class Parameters:
         key = self.walker.keys.of("given", info, parameter.name)
         if parameter.annotation is None or says_anything(parameter.annotation):
             value = self.walker.database.connecting.named(parameter.name, info.module, key)
+            model = self.by_use.model(info, parameter.name) if value == UNKNOWN else None
+            value = self.walker.types.instance(model) if model is not None else value
         else:
             value = self.walker.types.typed(parameter.annotation, frame, key)
         connection = holds_connection(value)

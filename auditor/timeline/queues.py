@@ -301,11 +301,16 @@ class Queues:
     def endless_recoveries(self) -> Iterator[Recovery]:
         """What gives stalled jobs back for ever: on the way round that a crash takes, nothing counts, or none looks."""
         for queue in self.leases:
+            if not any(True for _ in queue.may_any_of(StepKind.COUNT)):
+                # Nothing of the table is ever counted: where it is kept otherwise, or old jobs are given up, who knows.
+                if queue.is_ended and not queue.is_ever_buried and self._bound_of(queue.table) is Bound.NONE:
+                    yield from (Recovery(back, queue.claim, False) for back in queue.gives_back)
+                continue
             if not any(True for _ in queue.any_of(StepKind.COUNT)):
                 continue
             bounded = any(claim.step.bounded for claim in queue.claims) or self._bound_of(queue.table) is Bound.ALWAYS
             counted = any(claim.step.counts for claim in queue.claims)
-            for reaper in queue.reapers:
+            for reaper in queue.gives_back:
                 if (bounded or reaper.step.bounded) and (counted or reaper.step.counts):
                     continue
                 yield Recovery(reaper, queue.claim, counted or reaper.step.counts)
@@ -356,8 +361,12 @@ class Queues:
         waiting -= {told.step.table for told in self._told if _sets_next_attempt(told.step)}
         # Where some failure waits, that another does not is chosen.
         waiting -= {told.step.table for told in self._told if _is_retry(told.step) and told.step.delayed}
+        # What looks after stalled jobs gives them back: none of them has failed.
+        rescued = {at.place for queue in self.leases for at in queue.rescues}
         for told in self._told:
             step = told.step
+            if told.place in rescued:
+                continue
             if told.ran is not None and _is_retry(step) and not step.delayed and step.table in waiting:
                 yield At(step, told.ran, told.place)
 

@@ -121,9 +121,10 @@ class Roots:
         changing = Changing(self.program, claimed, models)
         for function in self._left(modules):
             # An object of a model finds its connection by itself.
-            if not (function.owner in models or self._has_connection(function)):
+            given = self.walker.calls.parameters.by_use.is_given(function, models)
+            if not (given or function.owner in models or self._has_connection(function)):
                 continue
-            if function in changing or self.walker.records.is_named(claimed, function):
+            if given or function in changing or self.walker.records.is_named(claimed, function):
                 self._entry(function)
 
     def _left(self, modules: list[ModuleInfo]) -> Iterator[FunctionInfo]:

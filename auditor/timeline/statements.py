@@ -51,8 +51,13 @@ class Statements:
         self.database = database
         self.effects = Effects(walker)
 
-    def execute(self, key: Key, query: Value, parameters: Value, client: bool, call: Invocation) -> list[State]:
-        """`execute(query, parameters)` on a connection: the states after it; its failure goes to the call's flow."""
+    def execute(
+        self, key: Key, query: Value, parameters: Value, client: bool, call: Invocation, at: Place | None = None
+    ) -> list[State]:
+        """`execute(query, parameters)` on a connection: the states after it; its failure goes to the call's flow.
+
+        It stands where its text does, else `at` that place, else where it is called.
+        """
         connection = self.database.state_of(key, call.state)
         if connection.status is Status.CLOSED:
             return [call.state]
@@ -62,7 +67,7 @@ class Statements:
         self.walker.program.take_comments(text.value, lambda span: self.walker.program.place_in(text.origins, span))
         driver = drivers.by_name(connection.driver)
         bound = driver is not None and driver.binding is Binding.SERVER and not client and not connection.client_cursors
-        run = _Run(key, text, parameters, bound and _has_parameters(parameters), call)
+        run = _Run(key, text, parameters, bound and _has_parameters(parameters), call, at)
         if len(statements) > MOST_STATEMENTS:
             for statement in statements:
                 self._define(run, statement)
@@ -102,9 +107,9 @@ class Statements:
 
     def _one(self, run: _Run, statement: Statement, state: State) -> list[State]:
         """One statement: the driver begins a transaction where it does, then the server runs it."""
-        key, call = run.key, run.call
+        key = run.key
         connection = self.database.state_of(key, state)
-        place = self.walker.program.place_in(run.text.origins, statement.span) or call.place
+        place = self.walker.program.place_in(run.text.origins, statement.span) or run.place
         if connection.status is Status.CLOSED:
             return [state]
         driver = drivers.by_name(connection.driver)
@@ -284,7 +289,7 @@ class Statements:
         return state
 
     def _place(self, run: _Run, span: Span) -> Place:
-        return self.walker.program.place_in(run.text.origins, span) or run.call.place
+        return self.walker.program.place_in(run.text.origins, span) or run.place
 
     def _told(
         self,
@@ -370,6 +375,7 @@ class Statements:
             step_places=done.places,
             ignored=call.span == self.walker.for_effect,
             through=call.frame.calls,
+            caller=call.frame.stack[-2].qualname if len(call.frame.stack) > 1 else "",
         )
         told = tenantless(self.walker, event, state)
         return self.walker.see(event, state if told is None else self.walker.see(told, state))
@@ -433,13 +439,16 @@ def _cleanup_lost(connection: ConnectionState, settings: tuple[SettingSet, ...])
 class _Run:
     """One execute(): what it runs, on what, with what."""
 
-    def __init__(self, key: Key, text: Text, parameters: Value, bound_on_server: bool, call: Invocation) -> None:
+    def __init__(
+        self, key: Key, text: Text, parameters: Value, bound_on_server: bool, call: Invocation, at: Place | None
+    ) -> None:
         self.key = key
         self.text = text
         self.parameters = parameters
         self.bindings = Bindings(text, parameters)
         self.bound_on_server = bound_on_server
         self.call = call
+        self.place = at or call.place
 
 
 def _autocommit(driver: Driver | None, connection: ConnectionState) -> Autocommit:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Union
 from auditor.frozen import dataclass
 
 if TYPE_CHECKING:
+    from auditor.findings import Place
     from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
     from auditor.program.origins import Origin
     from auditor.python import nodes
@@ -357,6 +358,8 @@ class Query:
     order: tuple[str, ...] = ()
     limit: Value | None = None
     lock: str = ""
+    #: Where the lock is asked for, and in which activation of a function.
+    locked_at: tuple[Place, Key] | None = None
     #: Rows are asked for as tuples, dicts or values, not as objects.
     plain: bool = False
 
