@@ -8,10 +8,11 @@ from auditor.sql.commands import reset_of, setting_of
 from auditor.sql.cursor import Cursor
 from auditor.sql.meaning import Function, Kind, SettingChange, Span, Statement
 from auditor.sql.plpgsql import statements_of
-from auditor.sql.quoted import open_body
+from auditor.sql.quoted import hole_of, open_body
 from auditor.sql.script import split_script
 from auditor.sql.terms import TRUE
 from auditor.sql.tokens import Lex, close_of, split_at, tokenize
+from auditor.sql.words import is_attempts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -176,8 +177,36 @@ def _with_parts(function: Function, parts: Sequence[Sequence[Token]], cursor: Cu
 
 def _with_block(function: Function, tokens: Sequence[Token], cursor: Cursor) -> Function:
     """The function with a body in PL/pgSQL."""
-    body = tuple(statements_of(tokens, cursor))
-    return function._replace(language=function.language or "plpgsql", body=body, returns=_returned(tokens, cursor.text))
+    variables = tuple(_declared(tokens))
+    names = frozenset((*variables, *function.parameters)) - {""}
+    text = _without_fields(tokens, names, cursor.text)
+    read = tokens if text is cursor.text else tokenize(text, tokens[0].start, tokens[-1].end)
+    body = tuple(statements_of(read, Cursor((), text, cursor.nested)))
+    returned = _returned(tokens, cursor.text)
+    language = function.language or "plpgsql"
+    return function._replace(language=language, variables=variables, body=body, returns=returned)
+
+
+def _declared(tokens: Sequence[Token]) -> Iterator[str]:
+    """The variables that a block declares."""
+    inside = False
+    for before, token in zip((None, *tokens), tokens, strict=False):
+        if token.is_word("declare", "begin"):
+            inside = token.is_word("declare")
+        elif inside and token.is_name and before is not None and (before.is_mark(";") or before.is_word("declare")):
+            yield token.value
+
+
+def _without_fields(tokens: Sequence[Token], names: frozenset[str], text: str) -> str:
+    """The text of a block in which the fields of its variables are values, as they are, and no columns.
+
+    But for attempts: by what is made of their number a count is known.
+    """
+    for variable, dot, field in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        is_field = variable.value in names and dot.is_mark(".") and field.is_name
+        if is_field and variable.is_name and not is_attempts(field.value):
+            text = f"{text[: variable.start]}{hole_of(field.end - variable.start)}{text[field.end :]}"
+    return text
 
 
 def _as_select(tokens: Sequence[Token]) -> Sequence[Token]:

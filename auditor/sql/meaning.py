@@ -300,6 +300,7 @@ class Function(NamedTuple):
     returns: str | None  #: the expression of a body that is one SELECT or RETURN of one, as text
     body_span: Span = Span(0, 0)
     owner: str = ""
+    variables: tuple[str, ...] = ()  #: what a PL/pgSQL body declares
 
 
 class Statement(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a SQL function's statements do with what its caller passes: named parameters are values there, no columns."""
+"""What a SQL function's statements do with what its caller passes: parameters and variables are values, no columns."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def body_of(function: Function) -> tuple[Statement, ...]:
-    """The statements of a function, in which the names of its parameters stand for what comes from outside."""
-    names = frozenset(name.lower() for name in function.parameters if name)
+    """The statements of a function, in which the names of its parameters and variables stand for values."""
+    names = frozenset(name.lower() for name in (*function.parameters, *function.variables) if name)
     if not names:
         return function.body
     return tuple(

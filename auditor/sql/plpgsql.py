@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.sql.meaning import Kind, Statement
+from auditor.sql.meaning import Kind, Statement, TermKind
 from auditor.sql.quoted import open_dynamic
 from auditor.sql.scan import calls_in
 from auditor.sql.script import split_script
@@ -173,7 +173,25 @@ class _Block:
             yield Statement(Kind.OTHER, span, parsed=False, text=self.text[span.start : span.end])
             return
         for piece in split_script(opened.text, *opened.span).statements:
-            yield self.nested(tokenize(opened.text, *piece), opened.text)
+            yield self._quoted(self.nested(tokenize(opened.text, *piece), opened.text))
+
+    def _quoted(self, statement: Statement) -> Statement:
+        """The statement with what is quoted before it is put into a setting: no quote in it ends the string there."""
+        if not statement.settings:
+            return statement
+        return statement._replace(
+            settings=tuple(
+                changed._replace(value=changed.value._replace(kind=TermKind.OTHER))
+                if changed.value.kind is TermKind.HOLE and _is_quoted(self.text[slice(*changed.value.span)])
+                else changed
+                for changed in statement.settings
+            )
+        )
+
+
+def _is_quoted(put_in: str) -> bool:
+    """Whether what stands where a value is put in quotes it: a format of format(), or a function."""
+    return put_in.endswith(("I", "L")) or "quote_literal" in put_in or "quote_nullable" in put_in
 
 
 def _after(tokens: Tokens, begins: Callable[[Token], bool]) -> Tokens:

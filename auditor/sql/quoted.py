@@ -65,21 +65,21 @@ def _join(tokens: Sequence[Token], pieces: Sequence[Token], text: str) -> Opened
         inside = _inside(piece, text)
         before = inside.start - at
         # Before the first literal there is only its quote; anything longer was a value.
-        opened += _hole(before) if piece.start > at else " " * before
+        opened += hole_of(before) if piece.start > at else " " * before
         opened += text[inside.start : inside.end]
         at = inside.end
-    opened += _hole(whole.end - at) if pieces[-1].end < whole.end else " " * (whole.end - at)
+    opened += hole_of(whole.end - at) if pieces[-1].end < whole.end else " " * (whole.end - at)
     quoted = all(text[piece.start] != "$" for piece in pieces)
     return _replaced(text, whole, _single_quotes(opened) if quoted else opened)
 
 
-def _hole(length: int) -> str:
+def hole_of(length: int) -> str:
     """A hole without a number, as long as what it stands for."""
     return HOLE_OPEN + "_" * (length - 2) + HOLE_CLOSE if length >= 2 else " " * length
 
 
 def _formatted(found: re.Match[str]) -> str:
-    return "% " if found[0] == "%%" else _hole(len(found[0]))
+    return "% " if found[0] == "%%" else hole_of(len(found[0]))
 
 
 def _inside(source: Token, text: str) -> Span:

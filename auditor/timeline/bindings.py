@@ -118,7 +118,7 @@ class Bindings:
         return Resolved(None if known else "".join(parts), raw=raw, of_task=of_task)
 
     def _hole(self, number: int) -> Value:
-        return self._text.holes[number] if number < len(self._text.holes) else UNKNOWN
+        return self._text.holes[number] if 0 <= number < len(self._text.holes) else UNKNOWN
 
     def _parameter(self, name: str) -> Value:
         given = self._parameters

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.sql.meaning import Function, Kind, Statement
+from auditor.sql.meaning import Function, Kind, Statement, TermKind
+from auditor.sql.parameters import body_of
 from auditor.sql.read import read_sql
 
 
@@ -150,6 +151,31 @@ def test_what_is_put_into_a_dynamic_statement_is_a_hole() -> None:
     assert statement.settings[0].value.holes == (-1,)
     (statement,) = body("BEGIN EXECUTE 'SET LOCAL app.tenant = ' || quote_literal(v); END")
     assert statement.settings[0].value.holes == (-1,)
+
+
+@pytest.mark.parametrize(
+    ("block", "kind"),
+    [
+        ("EXECUTE format('SET LOCAL app.tenant = %L', v)", TermKind.OTHER),
+        ("EXECUTE 'SET LOCAL app.tenant = ' || quote_literal(v)", TermKind.OTHER),
+        ("EXECUTE format('SET LOCAL app.tenant = %s', v)", TermKind.HOLE),
+        ("EXECUTE 'SET LOCAL app.tenant = ' || v", TermKind.HOLE),
+    ],
+)
+def test_only_what_is_not_quoted_may_end_the_string_it_is_put_into(block: str, kind: TermKind) -> None:
+    (statement,) = body(f"BEGIN {block}; END")
+    assert statement.settings[0].value.kind is kind
+
+
+def test_fields_of_variables_are_values_and_columns_are_not() -> None:
+    found = function(
+        "CREATE FUNCTION f(p jobs) RETURNS void LANGUAGE plpgsql AS $$ DECLARE v jobs; w int; BEGIN"
+        " UPDATE jobs j SET state = p.state, attempts = v.attempts + 1 WHERE j.id = v.id AND j.kind = w; END $$"
+    )
+    (statement,) = body_of(found)
+    (query,) = statement.queries
+    assert [made.value.kind for made in query.assignments] == [TermKind.HOLE, TermKind.ADD]
+    assert [one.value.kind for one in query.conditions] == [TermKind.HOLE, TermKind.PARAMETER]
 
 
 def test_roles_and_policies_in_a_do_block_are_found() -> None:
