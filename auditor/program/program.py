@@ -14,9 +14,12 @@ from auditor.lines import decode
 from auditor.program.catalogue import Catalogue, names_tenant
 from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
 from auditor.program.engines import is_for_another
+from auditor.program.hooks import Hooks, hooks_in
+from auditor.program.kept import Kept, kept_by
 from auditor.program.modules import ModuleIndex
 from auditor.program.pooler import Pooler, find_pooler
 from auditor.program.relevance import Relevance, Sources, Telling, drivers_of
+from auditor.program.routers import Routers
 from auditor.program.settings_files import UNSEEN, DatabaseSettings, read_settings
 from auditor.program.signals import listeners_in
 from auditor.program.versions import Version, Versions
@@ -184,6 +187,27 @@ class Program:
     def listeners(self) -> dict[FunctionInfo, frozenset[str]]:
         """The functions that listen to signals of a framework, with the signals."""
         return listeners_in(self.modules)
+
+    @cached_property
+    def hooks(self) -> Hooks:
+        """The functions that a framework calls before and after each request or job."""
+        return hooks_in(self._read)
+
+    @cached_property
+    def routers(self) -> Routers:
+        """The dependencies that are called around functions which do not name them."""
+        return Routers(self._read)
+
+    @cached_property
+    def kept(self) -> Kept:
+        """What functions keep in an application, or in the context of a worker, by its name."""
+        return kept_by(self._read)
+
+    @property
+    def _read(self) -> list[ModuleInfo]:
+        """All modules that were read so far, those that others import among them, but no tests."""
+        read = (module for _, module in sorted(self._by_path.items()))
+        return [module for module in read if not module.test or self.config.include_tests]
 
     # SQL
 

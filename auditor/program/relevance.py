@@ -13,6 +13,7 @@ from auditor import drivers
 from auditor.drivers import alembic
 from auditor.drivers.model import Act
 from auditor.program.code import FunctionInfo
+from auditor.program.kept import ITEMS, STATES
 from auditor.program.reach import Reach
 from auditor.program.tree import descend, words_of
 from auditor.python import nodes
@@ -173,6 +174,11 @@ def is_sql(text: str) -> bool:
     return text.endswith(".sql") or (" " in text.strip() and _SQL.match(text) is not None)
 
 
+#: Where a request or a job finds what its application keeps for it, and how it takes a connection out of that.
+_KEPT = STATES | ITEMS - {"request"} | {"g"}
+_TAKES = frozenset({"connection", "acquire", "begin", "connect"})
+
+
 class Sources:
     """The functions that can get a connection: they use what a driver makes, or are given it by name or type."""
 
@@ -226,9 +232,9 @@ def _gets_connection(function: FunctionInfo, local: frozenset[str]) -> bool:
 
 
 def _asks_application(function: FunctionInfo) -> bool:
-    """Whether it may take what a web application opened when it started: `request.app.state.pool.connection()`."""
+    """Whether it may take what a web application or a worker keeps: `request.app.state.pool`, `ctx["pool"]`."""
     names = function.words.names
-    return "state" in names and "app" in names and not names.isdisjoint(_WORDS)
+    return not names.isdisjoint(_KEPT) and not names.isdisjoint(_PLAIN_WORDS | _TAKES)
 
 
 def _mentions(node: object, names: frozenset[str]) -> bool:

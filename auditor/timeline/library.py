@@ -206,6 +206,9 @@ class Library:
             return [(call.state, found)]
         if strings.doubles_quotes(callee.name, call.positional):
             return [(call.state, Quoted(callee.receiver, identifier=False))]
+        kept = self.walker.scratch.method(callee.receiver, callee.name, call.positional, call.state)
+        if kept is not None:
+            return [(call.state, kept)]
         if isinstance(callee.receiver, Made):
             variable = self._context_variable(callee.receiver, callee.name, call)
             if variable is not None:
@@ -227,7 +230,11 @@ class Library:
             kept = state.get(receiver.key, name) or self.walker.names.base_attribute(receiver.key, name)
             if kept is not None:
                 return kept
-            if name == "state":
+            if receiver.name == "application.state":
+                kept = self.walker.scratch.declared(f"state.{name}")
+                if kept is not None:
+                    return kept
+            elif name in ("state", "ctx"):
                 return self.application_state()
             if receiver.name == "flask_sqlalchemy.SQLAlchemy":
                 return self._of_application(receiver, name)
@@ -318,6 +325,10 @@ class Library:
         """An application is made with what stands around its life: what that opens is there for every request."""
 
         def on_yield(state: State, value: Value, flow: Flow) -> list[State]:
+            # What it yields is found in the state of each request.
+            for key, held in value.pairs if isinstance(value, Mapping) else ():
+                if isinstance(key, Text):
+                    state = state.bind(self.walker.scratch.key, f"state.{key.value}", held)
             self.walker.names.keep(state)
             return [state]
 

@@ -79,9 +79,9 @@ class Objects:
         if isinstance(receiver, Module):
             value = self.walker.names.member(receiver.module, name)
             return [(state, UNKNOWN if value is None else value)]
-        if isinstance(receiver, External):
-            told = _state_named(receiver.name, name)
-            return [(state, told or self.walker.database.held.value(External(f"{receiver.name}.{name}")))]
+        kept = self.walker.scratch.attribute(receiver, name, state) or self._of_library(receiver, name)
+        if kept is not None:
+            return [(state, kept)]
         if isinstance(receiver, Text) and name == "value":
             return [(state, receiver)]
         if isinstance(receiver, (Connection, Cursor, Pool)):
@@ -98,6 +98,13 @@ class Objects:
         if method is not None:
             return self._method(receiver, method, state, frame, flow, span)
         return [(state, self._not_followed(receiver, name))]
+
+    def _of_library(self, receiver: Value, name: str) -> Value | None:
+        """Something of a library, by its name; None of anything else."""
+        if not isinstance(receiver, External):
+            return None
+        dotted = External(f"{receiver.name}.{name}")
+        return _state_named(receiver.name, name) or self.walker.database.held.value(dotted)
 
     def _not_followed(self, receiver: Value, name: str) -> Value:
         """An attribute of something that is no object of the project's, of a library or of a driver."""
@@ -404,7 +411,8 @@ class Objects:
             return [state.bind(receiver.key, name, value)]
         if isinstance(receiver, Module):
             return [state.bind(self.walker.names.module_key(receiver.module), name, value)]
-        return [state]
+        kept = self.walker.scratch.set_attribute(receiver, name, value, state)
+        return [state if kept is None else kept]
 
     def call_method(self, receiver: Value, name: str, call: Invocation) -> Results | None:
         """Call a method if the receiver has it; None when it hasn't."""

@@ -14,12 +14,14 @@ from auditor.sql.queue import StepKind
 from auditor.timeline import connection as change
 from auditor.timeline.afterwards import Afterwards
 from auditor.timeline.connection import Life, Status
+from auditor.timeline.cycles import Cycles
 from auditor.timeline.entries import Entry, entry_of, is_task
 from auditor.timeline.events import Handover, JobEnded, Ran
 from auditor.timeline.invocation import Invocation
+from auditor.timeline.provided import Provided
 from auditor.timeline.rights import is_for_tenant
 from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
-from auditor.timeline.values import Class, External, Function, Key, Made, Value, options_of
+from auditor.timeline.values import Class, External, Function, Key, Value, options_of
 from auditor.timeline.walker import BUDGET
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class Roots:
         self.walked: list[Root] = []
         self._begun: set[FunctionInfo] = set()
         self._afterwards = Afterwards(walker)
+        self._cycles = Cycles(walker)
+        self._provided = Provided(walker)
 
     def walk(self, progress: Progress) -> list[Root]:
         """Walk all of them: scripts first, then what nothing names, then what was not reached from those.
@@ -248,6 +252,9 @@ class Roots:
                     info.place,
                     lambda f=inner, s=state: self._run(f, f.info, s, returned),  # type: ignore[misc]
                 )
+        for work in self._cycles.work(function):
+            if work not in self._begun:
+                self._entry(work)
 
     def _script(self, module: ModuleInfo, script: nodes.If) -> list[tuple[str, State]]:
         frame = self.walker.names.module_frame(module)
@@ -278,7 +285,12 @@ class Roots:
         def body(state: State, out: Flow) -> list[State]:
             return walker.calls.body(called.info, state, frame, out)
 
-        ends = self._supplied(info, values, frame, body, start, flow)
+        ends = [
+            end
+            for begin in self._cycles.before(info, frame, start)
+            for end in self._provided.supplied(info, values, frame, body, begin, flow)
+        ]
+        ends = self._cycles.after(info, frame, ends, flow)
         ends = self._afterwards.after(info, values, frame, ends, flow)
         for state, value in flow.returns:
             inner = (option for option in options_of(value) if isinstance(option, Function) and option.info.nested)
@@ -299,54 +311,6 @@ class Roots:
         else:
             value = self.walker.names.member(info.module, info.node.name)
         return value if isinstance(value, Function) and value.info.nested else own
-
-    # Dependencies that a framework supplies
-
-    def _supplied(
-        self, info: FunctionInfo, values: dict[str, Value], frame: Frame, body: Body, state: State, flow: Flow
-    ) -> list[State]:
-        """Run `body` with the parameters that a framework supplies: a generator's code stands around it."""
-        for name, value in values.items():
-            if isinstance(value, Made) and value.name.rpartition(".")[2] in ("Depends", "Security"):
-                provider = value.argument(0, "dependency")
-                left = {other: rest for other, rest in values.items() if other != name}
-                if isinstance(provider, Function):
-                    return self._provided(info, name, provider, left, frame, body, state, flow)
-        return body(state, flow)
-
-    def _provided(
-        self,
-        info: FunctionInfo,
-        name: str,
-        provider: Function,
-        left: dict[str, Value],
-        frame: Frame,
-        body: Body,
-        state: State,
-        flow: Flow,
-    ) -> list[State]:
-        calls = self.walker.calls
-        # The provider is called from outside, so the entry point is not among what is running.
-        outer = Frame(frame.key, frame.module, scopes=frame.scopes)
-        inner = calls.frame_of(provider, outer, info.node.name_span)
-        wanted = calls.parameters.of_root(provider.info, inner)
-
-        def supplied(at: State, value: Value, out: Flow) -> list[State]:
-            return self._supplied(info, left, frame, body, at.bind(frame.key, name, value), out)
-
-        def run(at: State, out: Flow) -> list[State]:
-            named = tuple((key, at.get(inner.key, key) or value) for key, value in wanted.items())
-            call = Invocation((), named, at, outer, out, info.node.name_span)
-            if provider.info.node.is_generator:
-                return [after for after, _ in calls.run(provider, call, supplied)]
-            results = [
-                result
-                for after, value in calls.apply(provider, call)
-                for result in calls.awaited(value, call.at(after))
-            ]
-            return [end for after, value in results for end in supplied(after, value, out)]
-
-        return self._supplied(provider.info, wanted, inner, run, state.bind_all(inner.key, wanted), flow)
 
     # The end
 

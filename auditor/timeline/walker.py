@@ -23,6 +23,7 @@ from auditor.timeline.operators import compare, truth_of
 from auditor.timeline.records import Records
 from auditor.timeline.rendered import parts_of
 from auditor.timeline.scout import Scout
+from auditor.timeline.scratch import Scratch
 from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
 from auditor.timeline.told_apart import assume_kind
 from auditor.timeline.types import Types
@@ -97,6 +98,7 @@ class Walker:
         self.mapper = Mapper(self)
         self.records = Records(self)
         self.scout = Scout(self)
+        self.scratch = Scratch(self)
         self.models = Models(self)
         self.upgrades = Upgrades(self)
         self.blocks = Blocks(self)
@@ -267,6 +269,10 @@ class Walker:
     def _set_item(self, target: nodes.Subscript, value: Value, state: State, frame: Frame, flow: Flow) -> list[State]:
         states: list[State] = []
         for after, (holder, key) in self.evaluator.each((target.value, target.key), state, frame, flow):
+            kept = self.scratch.set_item(target.value, holder, key, value, after)
+            if kept is not None:
+                states.append(kept)
+                continue
             if isinstance(holder, (Unknown, Made)):
                 # A dict that comes from elsewhere: this much of it is known from here on.
                 holder = Mapping((), open=True)
