@@ -48,6 +48,16 @@ _HOOKS: dict[str, tuple[Cycle, Turn]] = {
     **dict.fromkeys(("on_job_start", "task_prerun", "pre_execute"), (Cycle.JOB, Turn.BEFORE)),
     **dict.fromkeys(("on_job_end", "after_job_end", "task_postrun", "post_execute"), (Cycle.JOB, Turn.AFTER)),
 }
+#: Methods of middleware and of tasks, each by the name of a parameter that only such have.
+_METHOD_HOOKS: dict[str, tuple[str, Cycle, Turn]] = {
+    "pre_execute": ("message", Cycle.JOB, Turn.BEFORE),
+    "post_execute": ("message", Cycle.JOB, Turn.AFTER),
+    "before_process_message": ("message", Cycle.JOB, Turn.BEFORE),
+    "after_process_message": ("message", Cycle.JOB, Turn.AFTER),
+    "process_resource": ("resp", Cycle.REQUEST, Turn.BEFORE),
+    "process_request": ("resp", Cycle.REQUEST, Turn.BEFORE),
+    "process_response": ("resp", Cycle.REQUEST, Turn.AFTER),
+}
 #: Decorators and registrations that take the name of the hook as a text.
 _BY_TEXT = frozenset({"middleware", "hook", "register_middleware", "add_hook"})
 _TEXTS = {"request": "on_request", "response": "on_response"}
@@ -88,6 +98,10 @@ def hooks_in(modules: Iterable[ModuleInfo]) -> Hooks:
     modules = tuple(modules)
     found = Hooks()
     for module in modules:
+        for function in module.functions():
+            known = _METHOD_HOOKS.get(function.node.name) if function.owner is not None else None
+            if known is not None and known[0] in {one.name for one in function.node.parameters}:
+                found.add(function, *known[1:])
         if module.words.names.isdisjoint(_WORDS) and module.words.keywords.isdisjoint(_WORDS):
             continue
         for function in module.functions():
@@ -193,8 +207,9 @@ def _working(modules: tuple[ModuleInfo, ...]) -> Iterator[tuple[FunctionInfo, Cy
 
 def _is_view(function: FunctionInfo) -> bool:
     if function.owner is not None:
-        named = function.node.name in _METHODS or function.node.name.startswith("on_")
-        return named and (bool(function.owner.base_names & _VIEWS) or "resp" in function.words.names)
+        if function.node.name in _METHODS:
+            return bool(function.owner.base_names & _VIEWS)
+        return function.node.name.startswith("on_") and "resp" in {one.name for one in function.node.parameters}
     return any(
         isinstance(decorator, nodes.Call)
         and isinstance(decorator.function, nodes.Attribute)

@@ -101,7 +101,7 @@ class Relevance:
         if not self.driven and (local or _imports_models(module)):
             self.driven = True
             self._reach.spread(self._waiting)
-        self._reach.add(module, self._direct(module, local))
+        self._reach.add(module, self._direct(module, local), sorted(_made_of(module, local)))
 
     def _direct(self, module: ModuleInfo, local: frozenset[str]) -> Iterator[FunctionInfo]:
         statements = _statements(module)
@@ -115,6 +115,15 @@ class Relevance:
                     yield function
                 else:
                     self._waiting.append(function)
+
+
+def _made_of(module: ModuleInfo, local: frozenset[str]) -> Iterator[str]:
+    """The names at the top of a module for what it makes with a driver: a pool, an engine, a factory of sessions."""
+    for name, bound in module.bound.items():
+        for part in bound:
+            made = part.value if isinstance(part, nodes.Assign) else None
+            if isinstance(made, (nodes.Call, nodes.Await)) and _mentions(made, local):
+                yield name
 
 
 def _statements(module: ModuleInfo) -> frozenset[str]:
@@ -383,6 +392,9 @@ def _told(words: Words) -> Iterator[str]:
             text = text.replace("set ", " ")
         yield f'"{text}"' if len(text) < 40 else text
     yield from (name.lower() for name in words.names)
+    if "func" in words.names:
+        # A function of SQL, as an attribute of SQLAlchemy's func.
+        yield from (f"{name.lower()}(" for name in words.names)
     yield from (f"{name.lower()}=" for name in words.keywords)
     yield from (pair.lower() for pair in words.equal)
     if not words.names.isdisjoint(_ASKS):

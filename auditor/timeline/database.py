@@ -128,7 +128,8 @@ class Database:
         """The state of a connection; one that is gone is closed."""
         self.used += 1
         known = state.connections.get(key) or self.connecting.found(key) or self.held.found(key)
-        known = known or self.sessions.found(key)
+        # What a function opens when the program starts may only be seen while something else is walked.
+        known = known or self.sessions.found(key) or self.walker.names.base.connections.get(key)
         return known or ConnectionState(driver="", life=Life.GIVEN, status=Status.CLOSED, sure=Confidence.LOW)
 
     def driver_of(self, key: Key, state: State) -> Driver | None:

@@ -162,7 +162,9 @@ class Endings:
         """The state once the connection is closed: one that is not there is closed, see `state_of`."""
         known = self.database.state_of(key, state)
         if known.life is not Life.GIVEN and known.pool is None:
-            return self._left_to_pooler(key, known, state).disconnect(key)
+            state = self._left_to_pooler(key, known, state)
+            if key not in self.walker.names.base.connections:
+                return state.disconnect(key)
         return state.connect(key, ConnectionState(known.driver, known.life, status=Status.CLOSED, pool=known.pool))
 
     def _left_to_pooler(self, key: Key, connection: ConnectionState, state: State) -> State:

@@ -157,7 +157,7 @@ class Library:
         made = self.walker.upgrades.call(name, call) or self._of_driver(name, call)
         if made is not None:
             return made
-        held = self.walker.database.held.call(name, call)
+        held = self.walker.database.held.call(name, call) or self._kept(name, call)
         if held is not None:
             return held
         for driver in drivers.DRIVERS:
@@ -185,6 +185,12 @@ class Library:
             return [(call.state, found)]
         return self._made(name, call)
 
+    def _kept(self, name: str, call: Invocation) -> Results | None:
+        """`g.pop("conn", None)`: what was kept there before."""
+        owner, _, method = name.rpartition(".")
+        kept = self.walker.scratch.method(External(owner), method, call.positional, call.state)
+        return None if kept is None else [(call.state, kept)]
+
     def _itself(self, call: Invocation) -> Results:
         """What is made of a value is that value again, with its rows where a query has none yet."""
         last = call.positional[-1] if call.positional else UNKNOWN
@@ -206,9 +212,6 @@ class Library:
             return [(call.state, found)]
         if strings.doubles_quotes(callee.name, call.positional):
             return [(call.state, Quoted(callee.receiver, identifier=False))]
-        kept = self.walker.scratch.method(callee.receiver, callee.name, call.positional, call.state)
-        if kept is not None:
-            return [(call.state, kept)]
         if isinstance(callee.receiver, Made):
             variable = self._context_variable(callee.receiver, callee.name, call)
             if variable is not None:
