@@ -211,9 +211,7 @@ def _is_view(function: FunctionInfo) -> bool:
             return bool(function.owner.base_names & _VIEWS)
         return function.node.name.startswith("on_") and "resp" in {one.name for one in function.node.parameters}
     return any(
-        isinstance(decorator, nodes.Call)
-        and isinstance(decorator.function, nodes.Attribute)
-        and decorator.function.name in _ROUTES
+        isinstance(decorator, nodes.Call) and last_name(decorator.function) in _ROUTES
         for decorator in function.node.decorators
     )
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 STATES = frozenset({"state", "ctx", "context"})
 #: Names of what is a dict of such things.
 ITEMS = frozenset({"app", "application", "ctx", "context", "request"})
-_WORDS = STATES | ITEMS
+#: What things are kept on as attributes: a state, or the application itself.
+_HOLDERS = STATES | {"app", "application", "current_app"}
+_WORDS = ITEMS | _HOLDERS
 
 Kept = dict[str, list[tuple["FunctionInfo", nodes.Expression]]]
 
@@ -33,7 +35,7 @@ def kept_by(modules: Iterable[ModuleInfo]) -> Kept:
         if module.words.names.isdisjoint(_WORDS):
             continue
         for function in module.functions():
-            if function.nested or function.words.names.isdisjoint(_WORDS):
+            if function.words.names.isdisjoint(_WORDS):
                 continue
             for part in descend(function.node, into_functions=False):
                 if isinstance(part, nodes.Assign) and part.value is not None:
@@ -45,9 +47,12 @@ def kept_by(modules: Iterable[ModuleInfo]) -> Kept:
 
 
 def _name_of(target: nodes.Expression) -> str:
-    if isinstance(target, nodes.Attribute) and last_name(target.value) in STATES:
+    if isinstance(target, nodes.Attribute) and last_name(target.value) in _HOLDERS:
         return f"state.{target.name}"
-    if isinstance(target, nodes.Subscript) and last_name(target.value) in ITEMS and isinstance(target.key, nodes.Text):
-        pieces = target.key.pieces
-        return item_name(pieces[0]) if len(pieces) == 1 and isinstance(pieces[0], str) else ""
-    return ""
+    if not isinstance(target, nodes.Subscript) or last_name(target.value) not in ITEMS:
+        return ""
+    if not isinstance(target.key, nodes.Text):
+        named = last_name(target.key)
+        return item_name(named) if named else ""
+    pieces = target.key.pieces
+    return item_name(pieces[0]) if len(pieces) == 1 and isinstance(pieces[0], str) else ""

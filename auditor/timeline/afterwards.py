@@ -30,6 +30,7 @@ _NEXT = {
     "before_process_message": ("after_process_message",),
     "before_start": ("after_return",),
     "initial": ("finalize_response",),
+    "prepare": ("on_finish",),
     "setup": ("finalize_response",),
 }
 #: What is told when the request or task is over.
@@ -53,12 +54,12 @@ class Afterwards:
     ) -> list[State]:
         """The states in which the request or task that an entry point belongs to is over."""
         entry = self.walker.entry
+        if info.owner is not None and info.node.name in _NEXT:
+            ends = self._next(info, values, frame, ends, flow)
         if entry not in _OVER:
             return ends
         if makes_middleware(info):
             ends = self._made(frame, ends, flow, info)
-        elif info.owner is not None and info.node.name in _NEXT:
-            ends = self._next(info, values, frame, ends, flow)
         return self._told(info, entry, frame, ends, flow)
 
     def _made(self, frame: Frame, ends: list[State], flow: Flow, info: FunctionInfo) -> list[State]:
@@ -86,13 +87,13 @@ class Afterwards:
     ) -> list[State]:
         """The request goes on, and comes back through another method of the same object."""
         assert info.owner is not None
-        ends = [*ends, *(state for state, _ in flow.returns)]
-        flow.returns.clear()
         me, *rest = values.values()
         members = (self.walker.objects.class_member(Class(info.owner), name) for name in _NEXT[info.node.name])
         then = next((member for member in members if isinstance(member, Function)), None)
         if then is None:
             return ends
+        ends = [*ends, *(state for state, _ in flow.returns)]
+        flow.returns.clear()
         bound = replace(then, bound=me)
         call = Invocation((*rest[:1], UNKNOWN), (), State(), frame, flow, info.node.name_span)
         return [after for end in ends for after in self._run(bound, call.at(end))]

@@ -6,6 +6,7 @@ when the request is over. Of all the work there may be, a few functions are take
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.program.hooks import Turn
@@ -13,7 +14,7 @@ from auditor.program.tree import descend
 from auditor.python import nodes
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, State, merge
-from auditor.timeline.values import UNKNOWN, Function
+from auditor.timeline.values import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -118,7 +119,7 @@ class Cycles:
 
     def _call(self, hook: FunctionInfo, state: State, frame: Frame, info: FunctionInfo) -> list[State]:
         calls = self.walker.calls
-        module = self.walker.names.module_frame(hook.module)
+        found, state = self.walker.names.start_of(hook, state)
         me = self.walker.types.me(hook.owner) if hook.owner is not None and not hook.is_static else None
         given = tuple(
             (one.name, UNKNOWN)
@@ -126,5 +127,5 @@ class Cycles:
             if not one.kind.endswith("args") and one.default is None
         )
         call = Invocation((), given, state, frame, Flow(), info.node.name_span)
-        found = Function(hook, module.key, bound=me)
+        found = replace(found, bound=me)
         return [end for then, value in calls.apply(found, call) for end, _ in calls.awaited(value, call.at(then))]

@@ -44,6 +44,10 @@ _VIEW_METHODS = frozenset(
 )
 
 
+#: What a factory of middleware is given.
+_DJANGO, _PYRAMID = ["get_response"], ["handler", "registry"]
+
+
 def is_task(info: FunctionInfo) -> bool:
     """Whether a worker process runs the function, by its decorator."""
     return bool(info.decorator_names & _TASKS)
@@ -75,9 +79,8 @@ def entry_of(info: FunctionInfo, objects: Objects) -> Entry:
 
 
 def makes_middleware(info: FunctionInfo) -> bool:
-    """Whether a function is given `get_response` and returns what is called with each request."""
-    parameters = info.node.parameters
-    return info.owner is None and len(parameters) == 1 and parameters[0].name == "get_response"
+    """Whether a function is given what comes after it, and returns what is called with each request."""
+    return info.owner is None and [one.name for one in info.node.parameters] in (_DJANGO, _PYRAMID)
 
 
 def _is_middleware(owner: ClassInfo) -> bool:

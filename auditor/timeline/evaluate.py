@@ -159,7 +159,7 @@ class Evaluator:
             else:
                 item = either([self._item(parts_of(option), key) for option in options_of(value)])
                 if item == UNKNOWN:
-                    item = self.walker.scratch.item(node.value, key, after) or item
+                    item = self.walker.scratch.item(node, key, after) or item
                 if item == UNKNOWN:
                     item = self.walker.names.declared_item(node.value, key, frame) or item
                 name = key.value if isinstance(key, Text) and not key.holes else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.program.tree import last_name
 from auditor.python import nodes
 from auditor.timeline.rendered import parts_of
 from auditor.timeline.values import (
@@ -90,6 +91,8 @@ def goes_on(node: nodes.Call) -> bool:
     """Whether a call lets a request go on: to whatever is behind a middleware."""
     function = node.function
     name = function.id if isinstance(function, nodes.Name) else getattr(function, "name", "")
+    if name == "handler" and [last_name(given) for given in node.arguments] == ["request"]:
+        return True  # aiohttp, Pyramid
     # ASGI: app(scope, receive, send)
     return name in _GOES_ON or (name == "app" and len(node.arguments) == 3 and isinstance(function, nodes.Attribute))
 

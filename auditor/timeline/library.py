@@ -378,6 +378,9 @@ class Library:
         name = call.argument(1)
         if not isinstance(name, Text) or name.holes:
             return [(call.state, UNKNOWN)]
+        kept = self.walker.scratch.asked(call.argument(0), name.value, call.positional[2:], call.state)
+        if kept is not None:
+            return [(call.state, kept)]
         return self.walker.objects.attribute(call.argument(0), name.value, call.state, call.frame, call.flow, call.span)
 
     def _isinstance(self, call: Invocation) -> Results:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.python import nodes
 from auditor.timeline.invocation import Invocation
@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from auditor.timeline.walker import Walker
 
 
+class Handed(NamedTuple):
+    """A function that a library was given while another one ran, and what was known then."""
+
+    function: Function
+    state: State
+
+
 class Names:
     """Looks names up. A module's top level is walked when something of it is first asked for, and only once."""
 
@@ -47,6 +54,8 @@ class Names:
         self._declaring: set[tuple[object, str]] = set()
         self._declared: dict[tuple[object, str], Value | None] = {}
         self._stars: dict[Key, list[tuple[str, ModuleInfo | None]]] = {}
+        #: Functions that were defined in another one, and given to a decorator of some library.
+        self.handed: dict[FunctionInfo, Handed] = {}
         #: What modules leave behind when they have been loaded: connections kept at their top level.
         self.base = State()
 
@@ -179,6 +188,16 @@ class Names:
                 self._globals.setdefault(owner, {}).update(variables)
         self.base = State(connections={**self.base.connections, **state.connections})
 
+    def start_of(self, info: FunctionInfo, state: State) -> tuple[Function, State]:
+        """A function that a framework calls, and the state with the variables that it sees."""
+        handed = self.handed.get(info)
+        if handed is None:
+            return Function(info, self.module_key(info.module)), state
+        for owner, variables in handed.state.frames.items():
+            if owner not in state.frames:
+                state = state.bind_all(owner, variables)
+        return handed.function, state
+
     def start(self) -> State:
         """The state in which an entry point starts: what was set up while modules were loaded is there."""
         return self.base
@@ -247,6 +266,10 @@ class Names:
             ways = [
                 result for before, value in ways for result in self._decorated(decorator, value, before, frame, flow)
             ]
+        for after, value in ways if info.nested and node.decorators else ():
+            if isinstance(value, Function) and value.info is info:
+                # `@app.get("/")` in a function that makes the application: it is called later.
+                self.handed.setdefault(info, Handed(value, after))
         return merge([after.bind(owner, node.name, value) for after, value in ways])
 
     def _decorated(

@@ -73,13 +73,17 @@ class Parameters:
             return Class(managers.concrete(owner))
         return me or managers.stand_in(owner) or self.walker.types.me(owner)
 
+    def _seen_by(self, info: FunctionInfo) -> State:
+        """A state with the variables that a function sees where it is defined, if that is inside another one."""
+        return self.walker.names.start_of(info, State())[1] if info.nested else State()
+
     def _unfilled(self, info: FunctionInfo, parameter: nodes.Parameter, frame: Frame) -> Value:
         """What a parameter holds when no argument is given for it: its default, else what its annotation says."""
         value: Value = UNKNOWN
         if parameter.default is not None:
-            outer = self.walker.names.module_frame(info.module)
+            outer = frame if info in self.walker.names.handed else self.walker.names.module_frame(info.module)
             with self.walker.quietly():
-                ways = self.walker.evaluate(parameter.default, State(), outer, Flow())
+                ways = self.walker.evaluate(parameter.default, self._seen_by(info), outer, Flow())
             value = either([way for _, way in ways]) if ways else UNKNOWN
         return self._typed(info, parameter, frame) if value == UNKNOWN else value
 

@@ -86,8 +86,9 @@ class Roots:
         functions = list(self._functions(modules))
         for number, function in enumerate(functions):
             progress("walking", number, len(functions))
-            if function not in self.walker.calls.entered and self._may_tell(function):
-                self._entry(function)
+            self._unless_seen(function)
+        for function in list(self.walker.names.handed):
+            self._unless_seen(function)
         self._walk_listeners()
         self._walk_changes_of_jobs(modules)
         self._walk_tasks_of_tenants(modules)
@@ -96,6 +97,12 @@ class Roots:
                 if self._is_offered(function):
                     self._entry(function)
         return self.walked
+
+    def _unless_seen(self, function: FunctionInfo) -> None:
+        """Walk a function, unless it was walked, or cannot tell anything."""
+        seen = function in self.walker.calls.entered or function in self._begun
+        if not seen and self._may_tell(function):
+            self._entry(function)
 
     def _walk_listeners(self) -> None:
         """Walk what listens to engines and sessions, on one of them that does nothing else."""
@@ -263,8 +270,15 @@ class Roots:
         return self._finish(ends, flow, module.place(script.span), "", frame, None, once=True)
 
     def _function(self, info: FunctionInfo, returned: Returned) -> list[tuple[str, State]]:
+        if info.nested:
+            return self._run(*self._handed(info), returned)
         called = self._as_called(info, self.walker.names.module_frame(info.module))
         return self._run(called, info, None, returned)
+
+    def _handed(self, info: FunctionInfo) -> tuple[Function, FunctionInfo, State]:
+        """A function that was given to a framework inside another one, and what it sees there."""
+        function, start = self.walker.names.start_of(info, self.walker.names.start())
+        return function, info, start
 
     def _run(
         self, called: Function, info: FunctionInfo, start: State | None, returned: Returned

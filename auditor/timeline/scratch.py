@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from auditor.timeline.walker import Walker
 
 _APPLICATION_CONTEXTS = frozenset({"flask.g", "quart.g", "flask.globals.g", "quart.globals.g"})
+_APPLICATIONS = frozenset({"flask.current_app", "quart.current_app"})
 #: What is opened by functions that are called so lives as long as the application.
 _STARTS = ("start", "init", "lifespan", "open", "connect", "setup", "boot", "context")
 
@@ -60,6 +61,8 @@ class Scratch:
     @staticmethod
     def _attribute_name(receiver: Value, name: str) -> str:
         if isinstance(receiver, External):
+            if receiver.name in _APPLICATIONS:
+                return f"state.{name}"
             return f"g.{name}" if receiver.name in _APPLICATION_CONTEXTS else ""
         if isinstance(receiver, Bound) and receiver.name in STATES and not from_row(receiver):
             return f"state.{name}"
@@ -67,16 +70,14 @@ class Scratch:
 
     # Items
 
-    def item(self, collection: nodes.Expression, key: Value, state: State) -> Value | None:
+    def item(self, node: nodes.Subscript, key: Value, state: State) -> Value | None:
         """`ctx["conn"]`, `request.app["pool"]`."""
-        where = _item(collection, key)
+        where = _item(node, key)
         return self._found(where, state) if where else None
 
-    def set_item(
-        self, collection: nodes.Expression, holder: Value, key: Value, value: Value, state: State
-    ) -> State | None:
+    def set_item(self, target: nodes.Subscript, holder: Value, key: Value, value: Value, state: State) -> State | None:
         """The state once a value is kept under such a key; None for any other collection."""
-        where = _item(collection, key) if isinstance(holder, (Unknown, Made, Bound)) and not from_row(holder) else ""
+        where = _item(target, key) if isinstance(holder, (Unknown, Made, Bound)) and not from_row(holder) else ""
         return state.bind(self.key, where, value) if where else None
 
     def method(self, receiver: Value, name: str, arguments: tuple[Value, ...], state: State) -> Value | None:
@@ -84,7 +85,16 @@ class Scratch:
         if not isinstance(receiver, External) or name not in ("get", "pop", "setdefault") or not arguments:
             return None
         first = arguments[0]
-        return self.attribute(receiver, first.value, state) if isinstance(first, Text) and not first.holes else None
+        if not isinstance(first, Text) or first.holes:
+            return None
+        return self.asked(receiver, first.value, arguments[1:2] or (NONE,), state)
+
+    def asked(self, receiver: Value, name: str, default: tuple[Value, ...], state: State) -> Value | None:
+        """`getattr(g, "conn", None)`: what was kept; else it may be there all the same, or not."""
+        if not isinstance(receiver, External) or receiver.name not in _APPLICATION_CONTEXTS:
+            return None
+        kept = self.attribute(receiver, name, state)
+        return kept if kept is not None else either([External(f"{receiver.name}.{name}"), *default])
 
     # Finding it
 
@@ -119,10 +129,11 @@ class Scratch:
         return None if value == UNKNOWN else value
 
 
-def _item(collection: nodes.Expression, key: Value) -> str:
-    if last_name(collection) not in ITEMS:
+def _item(node: nodes.Subscript, key: Value) -> str:
+    if last_name(node.value) not in ITEMS:
         return ""
-    if isinstance(key, Text) and not key.holes:
-        return item_name(key.value)
+    if isinstance(key, Text):
+        return "" if key.holes else item_name(key.value)
     # aiohttp: app[POOL], POOL being a key of its own.
-    return item_name(f"key {key.key}") if isinstance(key, Made) and key.key else ""
+    named = last_name(node.key)
+    return item_name(named) if named else ""

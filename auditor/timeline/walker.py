@@ -269,7 +269,7 @@ class Walker:
     def _set_item(self, target: nodes.Subscript, value: Value, state: State, frame: Frame, flow: Flow) -> list[State]:
         states: list[State] = []
         for after, (holder, key) in self.evaluator.each((target.value, target.key), state, frame, flow):
-            kept = self.scratch.set_item(target.value, holder, key, value, after)
+            kept = self.scratch.set_item(target, holder, key, value, after)
             if kept is not None:
                 states.append(kept)
                 continue
