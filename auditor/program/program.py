@@ -203,6 +203,16 @@ class Program:
         """What functions keep in an application, or in the context of a worker, by its name."""
         return kept_by(self._read)
 
+    @cached_property
+    def configures_null_pool(self) -> bool:
+        """Whether a configuration of Flask-SQLAlchemy asks for a pool that keeps no connections."""
+        for module in self._read:
+            if "NullPool" in module.words.names:
+                texts = {piece for text in module.words.texts for piece in text.pieces}
+                if "SQLALCHEMY_ENGINE_OPTIONS" in module.words.names | texts:
+                    return True
+        return False
+
     @property
     def _read(self) -> list[ModuleInfo]:
         """All modules that were read so far, those that others import among them, but no tests."""

@@ -214,8 +214,8 @@ class Calls:
         if info.sets_attributes and any(self._is_mapped(one, call.state) for one in call.everything):
             return True
         makes = info.node.name in ("__init__", "__post_init__")
-        if makes and info.owner is not None and info in self.walker.program.sources:
-            return True  # what its other methods do on a connection, they do with what it keeps
+        if makes and call.frame.function is None and info in self.walker.program.sources:
+            return True  # what its methods do on a connection, they do with what it was made with
         return makes and any(isinstance(one, Pool) or holds_connection(one) is not None for one in call.everything)
 
     @staticmethod

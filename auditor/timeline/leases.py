@@ -184,7 +184,19 @@ class LeaseQueue:
         for claim in self.claims:
             if claim.step.watches or (claim.step.delayed and is_run_at(claim.step.until)):
                 return claim
-        return None
+        return next((pick for pick in self._picks if pick.step.watches in self._limits), None)
+
+    @cached_property
+    def _picks(self) -> tuple[At, ...]:
+        """What chooses, under locks, the jobs that a claim then marks by their ids: those of others among them."""
+        return tuple(
+            at for at in self.of(StepKind.CLAIM) if at.step.how == "row lock" and _HELD.intersection(at.step.asks)
+        )
+
+    @cached_property
+    def _limits(self) -> frozenset[str]:
+        """The columns in which claims store until when a job is theirs."""
+        return frozenset(claim.step.until for claim in self.claims) - {""}
 
     @property
     def is_ever_retaken(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor import drivers
+from auditor.drivers.model import Thing
 from auditor.timeline import files, strings
 from auditor.timeline.outside import dotted, is_of_table
 from auditor.timeline.rendered import rendered
@@ -250,8 +251,16 @@ class Library:
         if name == "Model":
             return Made("flask_sqlalchemy.Model", key=receiver.key)
         if name in ("session", "engine") and driver is not None:
-            return self.walker.database.sessions.of_application(driver, receiver.key, name)
+            thing = Thing.NULL_POOL if self._keeps_none(receiver) else Thing.POOL
+            return self.walker.database.sessions.of_application(driver, receiver.key, name, thing)
         return External(f"sqlalchemy.orm.{name}" if name in ("relationship", "Session") else f"sqlalchemy.{name}")
+
+    def _keeps_none(self, extension: Made) -> bool:
+        """Whether the engine of an application is asked to keep no connections, in the code or its configuration."""
+        options = dict(extension.keywords).get("engine_options")
+        pool = options.get(Text("poolclass")) if isinstance(options, Mapping) else None
+        named = isinstance(pool, External) and pool.name.rpartition(".")[2] == "NullPool"
+        return named or self.walker.program.configures_null_pool
 
     def application_state(self) -> Value:
         """`app.state`, and `request.app.state`: where a web application keeps what it opens when it starts."""

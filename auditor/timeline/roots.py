@@ -21,7 +21,7 @@ from auditor.timeline.invocation import Invocation
 from auditor.timeline.provided import Provided
 from auditor.timeline.rights import is_for_tenant
 from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
-from auditor.timeline.values import Class, External, Function, Key, Value, options_of
+from auditor.timeline.values import Class, External, Function, Key, options_of
 from auditor.timeline.walker import BUDGET
 
 if TYPE_CHECKING:

@@ -203,9 +203,9 @@ class Sessions:
         self._sessions.add(key)
         return Connection(key)
 
-    def of_application(self, driver: Driver, key: Key, name: str) -> Value:
+    def of_application(self, driver: Driver, key: Key, name: str, thing: Thing = Thing.POOL) -> Value:
         """`db.session` and `db.engine` of an extension that makes them from an application's configuration."""
-        pool = self.database.pools.given(driver, Thing.POOL, self.walker.keys.of("application", key)).key
+        pool = self.database.pools.given(driver, thing, self.walker.keys.of("application", key)).key
         return self.open(self.walker.keys.of("scoped", key), pool) if name == "session" else Pool(pool)
 
     def called(self, callee: Value, call: Invocation) -> Results | None:
