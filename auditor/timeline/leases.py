@@ -184,19 +184,16 @@ class LeaseQueue:
         for claim in self.claims:
             if claim.step.watches or (claim.step.delayed and is_run_at(claim.step.until)):
                 return claim
-        return next((pick for pick in self._picks if pick.step.watches in self._limits), None)
+        return next(self._picks, None)
 
-    @cached_property
-    def _picks(self) -> tuple[At, ...]:
-        """What chooses, under locks, the jobs that a claim then marks by their ids: those of others among them."""
-        return tuple(
-            at for at in self.of(StepKind.CLAIM) if at.step.how == "row lock" and _HELD.intersection(at.step.asks)
-        )
-
-    @cached_property
-    def _limits(self) -> frozenset[str]:
-        """The columns in which claims store until when a job is theirs."""
-        return frozenset(claim.step.until for claim in self.claims) - {""}
+    @property
+    def _picks(self) -> Iterator[At]:
+        """What chooses, under locks, jobs that the same SQL function then marks by their ids: those of others too."""
+        until = {(id(claim.ran), claim.step.until) for claim in self.claims}
+        for at in self.every(StepKind.CLAIM):
+            held = at.step.how == "row lock" and _HELD.intersection(at.step.asks)
+            if held and at.step.watches and (id(at.ran), at.step.watches) in until:
+                yield at
 
     @property
     def is_ever_retaken(self) -> bool:
