@@ -197,7 +197,7 @@ def is_run_log(table: str) -> bool:
 
 _STATES = {
     "queued": """queued pending ready waiting new available scheduled todo enqueued created open retry retryable
-        retrying deferred delayed idle unprocessed free""",
+        retrying deferred delayed sleeping postponed snoozed idle unprocessed free""",
     "running": """running processing in_progress inprogress started executing claimed locked leased working picked
         acquired doing busy reserved in_flight inflight dispatched picked_up""",
     "active": "active assigned consumed",

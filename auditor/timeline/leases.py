@@ -90,6 +90,8 @@ class LeaseQueue:
     hidden: frozenset[Place] = frozenset()
     #: The queries for jobs that wait, and are then called off.
     called_off: frozenset[Place] = frozenset()
+    #: Something asks for stalled jobs by another table's time limit, and reads this table beside it.
+    watched_beside: bool = False
 
     def of(self, *kinds: StepKind) -> tuple[At, ...]:
         """The steps of these kinds that ran, each place once, the surest."""
@@ -269,7 +271,8 @@ class LeaseQueue:
         ends = list(self.every(*_ENDS))
         alone = any(at.step.kind is StepKind.FINISH and not at.is_in_claim for at in ends)
         lasts = alone or not any(at.is_in_claim for at in ends)
-        return marked and lasts and self.is_ended and self.is_polled and not self.is_ever_retaken
+        looked_after = self.is_ever_retaken or self.watched_beside
+        return marked and lasts and self.is_ended and self.is_polled and not looked_after
 
     @property
     def is_polled(self) -> bool:
@@ -349,10 +352,14 @@ def queues_of(told: Iterable[Told], hidden: frozenset[Place], called_off: frozen
     ran: dict[tuple[str, str], list[At]] = {}
     defined: dict[str, list[Step]] = {}
     unnamed: list[tuple[str, Step]] = []
+    beside: set[str] = set()
     for one in told:
         table = one.step.table
         if is_unnamed(table):
             unnamed.append((table, one.step))
+        if one.ran is not None and one.step.watches:
+            queries = one.ran.statement.queries
+            beside.update(read.name for query in queries for read in query.tables if read.name != table)
         if one.ran is None:
             defined.setdefault(table, []).append(one.step)
         elif table and table != UNNAMED:
@@ -367,6 +374,7 @@ def queues_of(told: Iterable[Told], hidden: frozenset[Place], called_off: frozen
             tuple(step for name, step in unnamed if name != table or UNNAMED in table),
             hidden,
             called_off,
+            table in beside,
         )
         for (table, _), steps in ran.items()
     )

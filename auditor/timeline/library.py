@@ -35,6 +35,7 @@ from auditor.timeline.values import (
     Pool,
     Query,
     Quoted,
+    Row,
     Text,
     Unknown,
     Value,
@@ -379,6 +380,10 @@ class Library:
 
     def _dict(self, call: Invocation) -> Results:
         first = call.argument(0, default=Mapping(()))
+        if isinstance(first, Row) and not first.many and not call.named:
+            return [(call.state, first)]  # a row's columns under their names
+        if not isinstance(first, Mapping) and from_row(first):
+            return [(call.state, Unknown(row=True))]
         pairs = first.pairs if isinstance(first, Mapping) else ()
         named = tuple((Text(name), value) for name, value in call.named)
         return [(call.state, Mapping((*pairs, *named), not isinstance(first, Mapping) or first.open))]

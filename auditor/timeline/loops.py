@@ -135,16 +135,23 @@ class Loops:
 
         parts = isinstance(node.iterable, (nodes.Attribute, nodes.Subscript, nodes.Call)) and _of_one_job(source, state)
         turns = Turns.JOBS if from_row(source) and not parts else Turns.LIST
-        # A loop over no jobs at all has claimed none.
-        empty = (
-            self.walker.database.endings.no_job(state, source.key)
-            if isinstance(source, Row) and source.claimed
-            else state
-        )
+        empty = self._without_jobs(source, state, parts=parts)
         seen: list[State] = []
         self._until_rest([state], turn, frame, flow, exits, node.span, turns, seen)
         ends = merge([empty, *(left_behind(state, end) for end in seen)])
         return merge([*self.walker.block(node.orelse, ends, frame, flow), *(left_behind(state, end) for end in exits)])
+
+    def _without_jobs(self, source: Value, state: State, *, parts: bool) -> State:
+        """A loop over no jobs at all has claimed none; nor has one over no part of a list that was made of jobs."""
+        no_job = self.walker.database.endings.no_job
+        if isinstance(source, Row) and source.claimed:
+            return no_job(state, source.key)
+        if parts or not (isinstance(source, Items) and source.open and from_row(source)):
+            return state
+        for key, one in tuple(state.connections.items()):
+            if any(mark.deed is Deed.CLAIM and mark.many for mark in one.pending):
+                state = no_job(state, key)
+        return state
 
     def _once(
         self,

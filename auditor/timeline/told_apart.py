@@ -34,10 +34,10 @@ def assume_kind(test: nodes.Call, truth: bool, state: State, frame: Frame, walke
     if not (isinstance(test.function, nodes.Name) and test.function.id == "isinstance" and len(test.arguments) == 2):
         return state
     place, cls = test.arguments
-    kept_in = _kept_in(place, state, frame, walker)
-    if kept_in is None:
+    found = kept_in(place, state, frame, walker)
+    if found is None:
         return state
-    owner, name = kept_in
+    owner, name = found
     with walker.quietly():
         ways = walker.evaluate(place, state, frame, Flow())
     options = [option for _, value in ways for option in options_of(value)]
@@ -49,7 +49,7 @@ def assume_kind(test: nodes.Call, truth: bool, state: State, frame: Frame, walke
     return state.bind(owner, name, either(kept)) if kept else None
 
 
-def _kept_in(place: nodes.Expression, state: State, frame: Frame, walker: Walker) -> tuple[Key, str] | None:
+def kept_in(place: nodes.Expression, state: State, frame: Frame, walker: Walker) -> tuple[Key, str] | None:
     """Whose variable or attribute is asked about, and its name."""
     if isinstance(place, nodes.Name):
         owner = walker.names.holder_of(place.id, state, frame)

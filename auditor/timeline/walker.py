@@ -25,7 +25,7 @@ from auditor.timeline.rendered import parts_of
 from auditor.timeline.scout import Scout
 from auditor.timeline.scratch import Scratch
 from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
-from auditor.timeline.told_apart import assume_kind
+from auditor.timeline.told_apart import assume_kind, kept_in
 from auditor.timeline.types import Types
 from auditor.timeline.upgrades import Upgrades
 from auditor.timeline.values import (
@@ -409,12 +409,15 @@ class Walker:
         """
         if isinstance(place, nodes.Assigned):
             place = place.target
-        if not isinstance(place, nodes.Name):
+        found = kept_in(place, state, frame, self)
+        if found is None:
             return state
-        owner = self.names.holder_of(place.id, state, frame)
-        if owner is None:
+        owner, name = found
+        # What an object keeps may be set by others: only a job that it keeps is told apart.
+        value = self.names.lookup(name, state, frame) if isinstance(place, nodes.Name) else state.get(owner, name)
+        options = list(options_of(value)) if value is not None else []
+        if not isinstance(place, nodes.Name) and not any(_claimed_on(option) for option in options):
             return state
-        options = list(options_of(self.names.lookup(place.id, state, frame)))
         kept = [option for option in options if _can_be(option, there, of_none)]
         if not kept:
             return None
@@ -425,7 +428,7 @@ class Walker:
                 NONE if _claimed_on(option) and not (isinstance(option, Row) and option.many) else option
                 for option in kept
             ]
-        return state.bind(owner, place.id, either(kept)) if kept != options else state
+        return state.bind(owner, name, either(kept)) if kept != options else state
 
     # Exceptions
 

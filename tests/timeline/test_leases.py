@@ -373,3 +373,53 @@ def test_a_job_that_waits_is_called_off(tmp_path: Path, then: str, marks: bool, 
     """Where jobs are marked as taken, one that goes while it waits was worked on by nobody, and polled by nobody."""
     told = codes(tmp_path, LOOKS_AND.replace("THEN", then) + (MARKS if marks else ""))
     assert {code[:5] for code in told} & {"TA401", "TA409"} - ({"TA401"} if "'done'" in then else set()) == found
+
+
+IN_TWO_TABLES = """
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def claim(worker):
+    with pool.connection() as conn:
+        row = conn.execute(
+            "SELECT id FROM jobs WHERE status = 'queued' AND attempts < 5 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
+        ).fetchone()
+        if row is None:
+            return None
+        conn.execute("UPDATE jobs SET status = 'running', attempts = attempts + 1 WHERE id = %s", (row[0],))
+        conn.execute(
+            "INSERT INTO tries (job_id, worker_id, lease_until) VALUES (%s, %s, now() + interval '1 minute')",
+            (row[0], worker),
+        )
+        return row[0]
+
+
+def done(job):
+    with pool.connection() as conn:
+        conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s", (job,))
+"""
+ASKED_BESIDE = """
+
+def stalled(conn):
+    return conn.execute(
+        "SELECT t.id, j.id FROM tries t JOIN jobs j ON j.id = t.job_id"
+        " WHERE j.status = 'running' AND t.lease_until < now() FOR UPDATE OF t, j SKIP LOCKED LIMIT 10"
+    ).fetchall()
+
+
+def sweep():
+    with pool.connection() as conn:
+        for number, job in stalled(conn):
+            give_back(conn, job, "queued")
+
+
+def give_back(conn, job, state):
+    conn.execute("UPDATE jobs SET status = %s WHERE id = %s", (state, job))
+"""
+
+
+def test_time_limits_in_a_table_beside_the_queue(tmp_path: Path) -> None:
+    assert any(one.startswith("TA401") for one in codes(tmp_path, IN_TWO_TABLES))
+    assert not any(one.startswith("TA401") for one in codes(tmp_path, IN_TWO_TABLES + ASKED_BESIDE))
