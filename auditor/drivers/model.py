@@ -185,7 +185,7 @@ class Driver:
     commits_after: tuple[str, ...] = ()
     #: commit() and rollback() raise inside a transaction() block.
     block_forbids_commit: bool = False
-    #: commit() in a transaction that an error has aborted raises, though it ends it.
+    #: The commit of a transaction that an error has aborted raises, though it ends it; so does one in text.
     commit_raises: bool = False
     #: Whether a block is a savepoint is told by the blocks around it: it is refused in a transaction begun by hand.
     block_counts: bool = False

@@ -32,6 +32,7 @@ _CURSOR_METHODS = {
 
 _EVERYWHERE = (*_HOMES, "pg8000.exceptions")
 _ERRORS = frozenset(f"{home}.{name}" for home in _EVERYWHERE for name in ("Error", "DatabaseError"))
+_REFUSALS = frozenset(f"{home}.{name}" for home in _EVERYWHERE for name in ("Error", "InterfaceError"))
 
 DRIVER = Driver(
     name="pg8000",
@@ -57,7 +58,7 @@ DRIVER = Driver(
     after_block=AfterBlock.DROP,
     commit_raises=True,
     refuses_with="pg8000.exceptions.InterfaceError",
-    refusals_are=frozenset(f"{home}.{name}" for home in _EVERYWHERE for name in ("Error", "InterfaceError")),
+    refusals_are=_REFUSALS,
     autocommit_switch_raises=False,
 )
 
@@ -81,4 +82,7 @@ NATIVE = Driver(
     binding=Binding.SERVER,
     prepares_after=None,
     after_block=AfterBlock.DROP,
+    commit_raises=True,
+    refuses_with="pg8000.exceptions.InterfaceError",
+    refusals_are=_REFUSALS | {"pg8000.native.Error", "pg8000.native.InterfaceError"},
 )

@@ -39,6 +39,7 @@ MOST_STATEMENTS = 64
 _UNREAD = Statement(Kind.OTHER, Span(0, 0), parsed=False)
 #: What PostgreSQL still accepts in a transaction that an error has aborted.
 _ENDS = (Kind.ROLLBACK, Kind.ROLLBACK_TO, Kind.COMMIT, Kind.PREPARE_TRANSACTION)
+_COMMITS = (Kind.COMMIT, Kind.PREPARE_TRANSACTION)
 _WRITES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.MERGE, Kind.TRUNCATE)
 _QUERIES = (Kind.SELECT, Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.MERGE, Kind.VALUES)
 
@@ -155,7 +156,11 @@ class Statements:
         if before.in_transaction and not after.in_transaction:
             how = statement.kind.value if statement.kind in (Kind.COMMIT, Kind.ROLLBACK) else "commit"
             state = self._ended(run, state, before, after, how, place)
-        return [self._see(run, statement, place, state, before, after, settings, done)]
+        state = self._see(run, statement, place, state, before, after, settings, done)
+        refused = before.status is Status.ABORTED and statement.kind in _COMMITS
+        if refused and driver is not None and driver.commit_raises:
+            return list(self.database.endings.refuse(driver, call.at(state)))
+        return [state]
 
     def _fails(self, run: _Run, state: State, before: ConnectionState, place: Place) -> list[State]:
         """The edge of the statement that fails: it aborts the transaction it runs in."""

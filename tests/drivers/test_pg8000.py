@@ -137,6 +137,17 @@ def test_the_commit_of_an_aborted_transaction_raises_and_ends_it(connect: Any, d
 
 
 @pytest.mark.parametrize("connect", CONNECTS)
+def test_so_does_a_commit_in_text(connect: Any, database: str) -> None:
+    with closing(connect(**options(database))) as conn:
+        cursor = conn.cursor()
+        with pytest.raises(pg8000.exceptions.DatabaseError):
+            cursor.execute("SELECT 1 / 0")
+        with pytest.raises(pg8000.exceptions.InterfaceError, match="in failed transaction block"):
+            cursor.execute("COMMIT")
+        assert value(cursor, "SELECT 1") == 1
+
+
+@pytest.mark.parametrize("connect", CONNECTS)
 def test_what_is_executed_is_not_prepared_under_a_name(connect: Any, database: str) -> None:
     assert DRIVER.prepares_after is None
     with closing(connect(**options(database))) as conn:
@@ -193,6 +204,20 @@ def test_native_statements_are_prepared_by_hand(database: str) -> None:
         assert not conn.run(READ)[0][0]
         assert prepared.run(tenant="5") == [["5"]]
         assert conn.run(READ) == [["5"]]
+
+
+def test_the_native_commit_of_an_aborted_transaction_raises_and_ends_it(database: str) -> None:
+    assert NATIVE.commit_raises
+    with closing(pg8000.native.Connection(**options(database))) as conn:
+        conn.run("BEGIN")
+        with pytest.raises(pg8000.native.DatabaseError):
+            conn.run("SELECT 1 / 0")
+        with pytest.raises(pg8000.native.InterfaceError, match="in failed transaction block") as caught:
+            conn.run("COMMIT")
+        lineage = {f"{one.__module__}.{one.__name__}" for one in type(caught.value).__mro__}
+        assert NATIVE.refuses_with in lineage
+        assert lineage & NATIVE.refusals_are
+        assert conn.run("SELECT 1") == [[1]]
 
 
 def test_a_native_block_closes(database: str) -> None:

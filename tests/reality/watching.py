@@ -33,6 +33,8 @@ _STATUSES = {
     TransactionStatus.IDLE: "idle",
     TransactionStatus.INTRANS: "open",
     TransactionStatus.INERROR: "aborted",
+    # What pg8000 knows before a connection's first statement.
+    None: "idle",
     b"I": "idle",
     b"T": "open",
     b"E": "aborted",
