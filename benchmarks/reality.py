@@ -13,8 +13,8 @@ said. `--most` bounds how many steps of a program are made to fail, which leaves
 show is a difference.
 
 A driver is left at its first difference, with the smallest program that shows it. Ends with exit code 1 after a
-difference, or when the audit knows nothing of 5 % of the probes of a driver. Stopped by Ctrl-C, it tells how far it
-came. Needs the extra `test`.
+difference, or when the audit knows nothing of 5 % of the probes of a driver. Stopped by Ctrl-C, it ends with 130: the
+row of the driver at hand tells how far it came, and is marked as cut. Needs the extra `test`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from tests.reality.faults.programs import Dialect
 
 #: The share of probes of which the audit may know nothing, and still be held to know its drivers.
 MOST_UNKNOWN = 0.05
+#: The exit code of what Ctrl-C has ended, as shells tell it.
+INTERRUPTED = 130
 FAILING = {dialect.value: dialect for dialect in Dialect}
 DRIVERS = (*FAILING, *runs.PROGRAMS)
 
@@ -48,6 +50,8 @@ class Row(NamedTuple):
     share_of_unknown: float
     differences: int
     seconds: float
+    #: Stopped by Ctrl-C before all programs had run.
+    is_cut: bool
 
     @property
     def is_good(self) -> bool:
@@ -55,7 +59,7 @@ class Row(NamedTuple):
 
     def __str__(self) -> str:
         told = f"{self.driver:29} {self.programs:8} {self.probes:8} {self.differences:11} "
-        return told + f"{100 * self.share_of_unknown:8.2f} % {self.seconds:6.0f} s"
+        return told + f"{100 * self.share_of_unknown:8.2f} % {self.seconds:6.0f} s" + "  (cut)" * self.is_cut
 
 
 HEAD = f"{'driver':29} {'programs':>8} {'probes':>8} {'differences':>11} {'unknown':>10} {'time':>8}"
@@ -75,12 +79,12 @@ def main() -> int:
     with server() as running:
         for driver in DRIVERS if given.driver == "all" else [given.driver]:
             print(f"{driver}, seed {given.seed}: ", end="", flush=True)
-            try:
-                row = held(driver, running.dsn, given.count, given.seed, given.most)
-            except KeyboardInterrupt:
+            rows.append(held(driver, running.dsn, given.count, given.seed, given.most))
+            if rows[-1].is_cut:
                 break
-            rows.append(row)
     print("\n".join(["", HEAD, *map(str, rows)]))
+    if rows[-1].is_cut:
+        return INTERRUPTED
     return int(not all(row.is_good for row in rows))
 
 
@@ -88,7 +92,7 @@ def held(driver: str, dsn: str, count: int, seed: int, most: int) -> Row:
     """Hold the programs of one driver against the server; what there is to say of them is printed."""
     started = time.monotonic()
     tally: comparison.Tally | runs.Tally = comparison.Tally() if driver in FAILING else runs.Tally()
-    differences = 0
+    differences, is_cut = 0, False
     try:
         if isinstance(tally, comparison.Tally):
             comparison.try_programs(FAILING[driver], dsn, count, most, seed, tally)
@@ -99,12 +103,12 @@ def held(driver: str, dsn: str, count: int, seed: int, most: int) -> Row:
         differences = 1
         print(f"a difference\n{difference}")
     except KeyboardInterrupt:
-        print(f"stopped after {tally}")
-        raise
+        is_cut = True
+        print(f"stopped after {tally}", flush=True)
     else:
         print(f"0 differences in {tally}", flush=True)
     seconds = time.monotonic() - started
-    return Row(driver, tally.programs, tally.probes, tally.share_of_unknown, differences, seconds)
+    return Row(driver, tally.programs, tally.probes, tally.share_of_unknown, differences, seconds, is_cut)
 
 
 if __name__ == "__main__":

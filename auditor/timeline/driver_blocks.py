@@ -177,10 +177,11 @@ class DriverBlocks:
             return self._leave_outer(exit_as, state, raised, frame, span, flow)
         if how == "hold":
             return self._let_go(key, state)
-        if how in ("nothing", *NOT_ENTERED) or (
-            how != "borrow" and self.database.state_of(key, state).status is Status.CLOSED
-        ):
+        if how in ("nothing", *NOT_ENTERED):
             return [state]
+        known = self.database.state_of(key, state)
+        if how != "borrow" and known.status is Status.CLOSED:
+            return [self._leave_barred(key, state) if known.barred else state]
         place = frame.module.place(span)
         if raised is None and how != "connection" and self.database.sessions.is_session(key):
             inner = Flow()
@@ -350,6 +351,8 @@ class DriverBlocks:
         """The transaction was ended inside: there is nothing left to end."""
         connection = self.database.state_of(key, state)
         left = change.out_of_block(connection)
+        if left.status is Status.CLOSED and not left.blocks:
+            return state.disconnect(key)
         return state.connect(key, replace(left, barred=left.blocks > 0))
 
     def leave_savepoint(self, key: Key, depth: int, end: str, state: State, place: Place, frame: Frame) -> State:

@@ -83,7 +83,9 @@ class Endings:
         if connection.blocks and driver is not None and driver.block_forbids_commit:
             return self.refuse(driver, call)
         if connection.barred:
-            return self.database.sessions.refused(driver, call)
+            # There is nothing left to end, and only a session would begin anew to end it.
+            renews = how == "commit" and self.database.sessions.is_session(key)
+            return self.database.sessions.refused(driver, call) if renews else [(call.state, NONE)]
         unopened = key not in call.state.connections and self.database.sessions.found(key) is not None
         if unopened and how == "rollback":
             return [(self.walker.mapper.forgotten(call.state), NONE)]
@@ -127,9 +129,9 @@ class Endings:
         state = call.state
         known = self.database.driver_of(key, state)
         if known is not None and known.after_block is AfterBlock.RELEASE:
-            return [
-                (after, NONE) for after in self.database.sessions.close(key, state, call.frame, call.span, "close()")
-            ]
+            before, sessions = self.database.state_of(key, state), self.database.sessions
+            ends = sessions.close(key, state, call.frame, call.span, "close()")
+            return [(sessions.closed_inside(key, before, after), NONE) for after in ends]
         if self.database.state_of(key, state).in_transaction:
             state = self.end(key, state, "rollback", "close()", call.place, call.frame)
         driver = self.database.driver_of(key, state)

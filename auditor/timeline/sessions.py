@@ -276,6 +276,14 @@ class Sessions:
             return [state]
         return self.database.pools.release(connection.pool, key, state, frame, span)
 
+    def closed_inside(self, key: Key, before: ConnectionState, state: State) -> State:
+        """A session that is closed inside of its blocks refuses to go on until the last of them is left."""
+        driver = drivers.by_name(before.driver)
+        if not before.blocks or key not in self._sessions or driver is None or not driver.block_bars:
+            return state
+        closed = ConnectionState(before.driver, before.life, status=Status.CLOSED, pool=before.pool)
+        return state.connect(key, replace(closed, blocks=before.blocks, holders=before.holders, barred=True))
+
     def let_go(self, key: Key, state: State) -> State:
         """A session without a pool closes its connection with its transaction, and opens another for the next one."""
         info = self.pool_of(key)
