@@ -6,7 +6,8 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.frozen import dataclass
-from auditor.timeline.connection import Deed, Life, Mark, Status, handled, unknown
+from auditor.timeline.connection import Autocommit, Deed, Life, Mark, Status, handled, unknown
+from auditor.timeline.settings import NOT_KNOWN, Setting
 from auditor.timeline.values import UNKNOWN, Change, Key, Raised, Value, either
 
 if TYPE_CHECKING:
@@ -406,8 +407,19 @@ def _give_up(states: list[State]) -> list[State]:
     for key in {key for state in states for key in state.connections}:
         known = [state.connections[key] for state in states if key in state.connections]
         same = all(connection == known[0] for connection in known) and len(known) == len(states)
-        connections[key] = known[0] if same or known[0].status is Status.CLOSED else unknown(known[0])
+        connections[key] = known[0] if same or known[0].status is Status.CLOSED else _any_of(known)
     joined = first
     for state in states[1:]:
         joined = _join(joined, state)
     return [State(joined.frames, joined.heap, connections, first.job, first.trace, first.waiting)]
+
+
+def _any_of(known: list[ConnectionState]) -> ConnectionState:
+    """What is still known of a connection that is in one of these states, and nobody can tell in which."""
+    names = sorted({setting.name for state in known for setting in state.settings})
+    switches = {state.autocommit for state in known}
+    return replace(
+        unknown(known[0]),
+        autocommit=known[0].autocommit if len(switches) == 1 else Autocommit.UNKNOWN,
+        settings=tuple(Setting(name, NOT_KNOWN) for name in names),
+    )

@@ -103,6 +103,65 @@ FOUND = {
             note(2, conn.execute(text("SELECT probe(2)")).scalar())
 """,
     ),
+    "a session that is closed in its block goes on after it": (
+        "",
+        """
+    with Session(engine) as conn:
+        with conn.begin_nested():
+            conn.execute(LOCAL)
+            conn.close()
+        note(1, conn.execute(text("SELECT probe(1)")).scalar())
+""",
+    ),
+    "and not before the last of its blocks is left": (
+        "",
+        """
+    with Session(engine) as conn:
+        try:
+            with conn.begin():
+                with conn.begin_nested():
+                    conn.close()
+                note(1, conn.execute(text("SELECT probe(1)")).scalar())
+        except exc.InvalidRequestError:
+            note(2, conn.execute(text("SELECT probe(2)")).scalar())
+""",
+    ),
+    "what ended a block's transaction may be followed by a rollback": (
+        "",
+        """
+    with Session(engine) as conn:
+        with conn.begin():
+            conn.execute(LOCAL)
+            conn.commit()
+            conn.rollback()
+        note(1, conn.execute(text("SELECT probe(1)")).scalar())
+""",
+    ),
+    "on a connection by a commit, too": (
+        "",
+        """
+    with engine.connect() as conn:
+        with conn.begin():
+            conn.execute(LOCAL)
+            conn.rollback()
+            conn.commit()
+        note(1, conn.execute(text("SELECT probe(1)")).scalar())
+""",
+    ),
+    "on a session that is refused": (
+        "",
+        """
+    with Session(engine) as conn:
+        try:
+            with conn.begin():
+                conn.execute(LOCAL)
+                conn.rollback()
+                conn.commit()
+            note(1, conn.execute(text("SELECT probe(1)")).scalar())
+        except exc.InvalidRequestError:
+            note(2, conn.execute(text("SELECT probe(2)")).scalar())
+""",
+    ),
     "and those who listen are told of it": (
         LISTENS.format(target="engine", event="begin"),
         """
@@ -111,6 +170,79 @@ FOUND = {
 """,
     ),
 }
+
+
+PG8000 = {
+    "a commit in text of an aborted transaction raises": (
+        "pg8000",
+        """
+import pg8000.dbapi
+
+from notes import note
+from place import OPTIONS
+
+conn = pg8000.dbapi.connect(**OPTIONS)
+cursor = conn.cursor()
+try:
+    cursor.execute("SELECT set_config('app.tenant', '1', false)")
+    conn.commit()
+    cursor.execute("SELECT 1 / 0")
+except Exception:
+    try:
+        cursor.execute("COMMIT")
+        cursor.execute("SET app.tenant = '2'")
+    except Exception:
+        cursor.execute("SELECT probe(1)")
+        note(1, cursor.fetchone()[0])
+conn.close()
+""",
+    ),
+    "a native one, too": (
+        "pg8000.native",
+        """
+import pg8000.native
+
+from notes import note
+from place import OPTIONS
+
+conn = pg8000.native.Connection(**OPTIONS)
+try:
+    conn.run("BEGIN")
+    conn.run("SELECT 1 / 0")
+except Exception:
+    try:
+        conn.run("COMMIT")
+        conn.run("SET app.tenant = '2'")
+    except Exception:
+        note(1, conn.run("SELECT probe(1)")[0][0])
+conn.close()
+""",
+    ),
+    "before its first statement a connection is idle": (
+        "pg8000",
+        """
+import pg8000.dbapi
+
+from notes import note
+from place import OPTIONS
+
+conn = pg8000.dbapi.connect(**OPTIONS)
+conn.autocommit = True
+cursor = conn.cursor()
+cursor.execute("SELECT probe(1)")
+note(1, cursor.fetchone()[0])
+conn.close()
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("found", PG8000.values(), ids=PG8000.keys())
+def test_the_audit_agrees_with_the_server_under_pg8000(
+    postgres: OwnServer, tmp_path: Path, found: tuple[str, str]
+) -> None:
+    name, source = found
+    agree(source.lstrip(), name, tmp_path, postgres.dsn)
 
 
 @pytest.mark.parametrize("dialect", ["psycopg", "psycopg2"])
