@@ -345,7 +345,7 @@ class DriverBlocks:
         after = change.out_of_block(after)
         if kind == "unknown":
             after = replace(change.unknown(after), blocks=after.blocks)
-        return state.connect(key, after)
+        return self._left_alone(key, state.connect(key, after))
 
     def _leave_barred(self, key: Key, state: State) -> State:
         """The transaction was ended inside: there is nothing left to end."""
@@ -353,7 +353,13 @@ class DriverBlocks:
         left = change.out_of_block(connection)
         if left.status is Status.CLOSED and not left.blocks:
             return state.disconnect(key)
-        return state.connect(key, replace(left, barred=left.blocks > 0))
+        return self._left_alone(key, state.connect(key, replace(left, barred=left.blocks > 0)))
+
+    def _left_alone(self, key: Key, state: State) -> State:
+        """A connection that a block has kept beyond its transaction."""
+        left = state.connections.get(key)
+        kept = left is None or left.blocks > 0 or left.status is not Status.IDLE
+        return state if kept else self.database.sessions.let_go(key, state)
 
     def leave_savepoint(self, key: Key, depth: int, end: str, state: State, place: Place, frame: Frame) -> State:
         before = self.database.state_of(key, state)

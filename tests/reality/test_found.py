@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SQLALCHEMY = """
 from notes import note
 from place import PLACE
-from sqlalchemy import create_engine, event, exc, text
+from sqlalchemy import NullPool, create_engine, event, exc, text
 from sqlalchemy.orm import Session, sessionmaker
 
 engine = create_engine(f"postgresql+{dialect}://{PLACE}", pool_size=1, max_overflow=0)
@@ -42,6 +42,17 @@ LISTENS = """
 @event.listens_for({target}, "{event}")
 def begun(*told):
     told[-1].execute(LOCAL)
+
+
+"""
+WITHOUT_A_POOL = """
+engine = create_engine(f"postgresql+{dialect}://{PLACE}", poolclass=NullPool)
+
+
+@event.listens_for(engine, "connect")
+def connected(connection, record):
+    connection.cursor().execute("SET app.tenant = '8'")
+    connection.commit()
 
 
 """
@@ -103,6 +114,13 @@ FOUND = {
             note(2, conn.execute(text("SELECT probe(2)")).scalar())
 """,
     ),
+    "and those who listen are told of it": (
+        LISTENS.format(target="engine", event="begin"),
+        """
+    with alone.connect() as conn:
+        note(1, conn.execute(text("SELECT probe(1)")).scalar())
+""",
+    ),
     "a session that is closed in its block goes on after it": (
         "",
         """
@@ -162,10 +180,23 @@ FOUND = {
             note(2, conn.execute(text("SELECT probe(2)")).scalar())
 """,
     ),
-    "and those who listen are told of it": (
-        LISTENS.format(target="engine", event="begin"),
+    "without a pool the next transaction has a connection of its own": (
+        WITHOUT_A_POOL,
         """
-    with alone.connect() as conn:
+    with Session(engine) as conn:
+        begun = conn.begin()
+        conn.execute(text("SET app.tenant = '1'"))
+        begun.commit()
+        note(1, conn.execute(text("SELECT probe(1)")).scalar())
+""",
+    ),
+    "also after a block in which the last one ended": (
+        WITHOUT_A_POOL,
+        """
+    with Session(engine) as conn:
+        with conn.begin():
+            conn.execute(text("SET app.tenant = '1'"))
+            conn.commit()
         note(1, conn.execute(text("SELECT probe(1)")).scalar())
 """,
     ),
@@ -251,8 +282,8 @@ def test_the_audit_agrees_with_the_server_under_sqlalchemy(
     postgres: OwnServer, tmp_path: Path, found: tuple[str, str], dialect: str
 ) -> None:
     listens, job = found
-    head = SQLALCHEMY.replace("{dialect}", dialect)
-    agree(f"{head.lstrip()}{listens}def job():{job}\n\njob()\nengine.dispose()\n", "", tmp_path, postgres.dsn)
+    source = f"{SQLALCHEMY.lstrip()}{listens}def job():{job}\n\njob()\nengine.dispose()\n"
+    agree(source.replace("{dialect}", dialect), "", tmp_path, postgres.dsn)
 
 
 def agree(source: str, name: str, folder: Path, dsn: str) -> None:
