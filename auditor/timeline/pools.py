@@ -249,6 +249,9 @@ class Pools:
         busy = info.driver.pool_closes_busy and before.in_transaction
         if info.null or close or busy or before.status is Status.CLOSED:
             return [state.disconnect(key)]
+        if info.driver.pool_resets:
+            # Blocks that nobody has left are forgotten with their transaction.
+            state = state.connect(key, replace(state.connections[key], blocks=0))
         # Behind a pooler that hands on after each transaction, what resets a session may reach another one.
         alone = self.walker.program.pooler is None
         if info.driver.pool_resets and alone and info.callback(Callback.RESET) is None:

@@ -318,9 +318,14 @@ class Sessions:
             if not nested:
                 results.append((state, Block("begun", key, call.span, how="transaction")))
                 continue
-            if connection.status is Status.ABORTED or connection.autocommit is Autocommit.ON:
+            ended = connection.status is Status.IDLE
+            refused = connection.status is Status.ABORTED or (ended and connection.misled)
+            if refused or connection.autocommit is Autocommit.ON:
                 self.database.endings.may_fail(key, state, call.flow, call.span, call.frame)
                 continue
+            if ended:
+                # A text has ended the transaction, and the DBAPI begins another one for the SAVEPOINT.
+                connection = change.begin(connection, call.place)
             after = change.savepoint(connection, "")
             event = Began(call.place, key, after, True, call.frame.symbol)
             depth = len(connection.savepoints)

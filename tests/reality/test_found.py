@@ -166,6 +166,20 @@ FOUND = {
         note(1, conn.execute(text("SELECT probe(1)")).scalar())
 """,
     ),
+    "after a COMMIT in text it depends on the DBAPI whether a savepoint can be set": (
+        "",
+        """
+    with engine.connect() as conn:
+        try:
+            conn.execute(text("COMMIT"))
+            with conn.begin_nested():
+                note(1, conn.execute(text("SELECT probe(1)")).scalar())
+                conn.commit()
+            note(2, conn.execute(text("SELECT probe(2)")).scalar())
+        except exc.DBAPIError:
+            note(3, conn.execute(text("SELECT probe(3)")).scalar())
+""",
+    ),
     "on a session that is refused": (
         "",
         """

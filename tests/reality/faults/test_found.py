@@ -113,6 +113,11 @@ def test_the_audit_agrees_with_the_server_under_psycopg2(postgres: OwnServer, bo
     agree(Program(jobs, Dialect.PSYCOPG2), postgres.dsn)
 
 
+def test_a_pool_forgets_the_blocks_that_nobody_has_left(postgres: OwnServer) -> None:
+    left = Job(Borrow.BLOCK, (Line("begun = conn.transaction()"), Line("{await}begun.start()"), LOCAL))
+    agree(Program((left, Job(Borrow.BLOCK, (block(LOCAL, Probe()), Probe()))), Dialect.ASYNCPG), postgres.dsn)
+
+
 @pytest.mark.parametrize("body", FOUND_ASYNCPG.values(), ids=FOUND_ASYNCPG.keys())
 def test_the_audit_agrees_with_the_server_under_asyncpg(postgres: OwnServer, body: Body) -> None:
     agree(Program((Job(Borrow.BLOCK, body),), Dialect.ASYNCPG), postgres.dsn)
