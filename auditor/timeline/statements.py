@@ -159,7 +159,8 @@ class Statements:
         state = self._see(run, statement, place, state, before, after, settings, done)
         refused = before.status is Status.ABORTED and statement.kind in _COMMITS
         if refused and driver is not None and driver.commit_raises:
-            return list(self.database.endings.refuse(driver, call.at(state)))
+            self.database.endings.refuse(driver, run.call.at(state))
+            return []
         return [state]
 
     def _fails(self, run: _Run, state: State, before: ConnectionState, place: Place) -> list[State]:
