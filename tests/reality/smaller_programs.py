@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hypothesis import strategies as st
 
-from tests.reality.programs import STATEMENTS
+from tests.reality.programs import CONTROLS, STATEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +35,33 @@ class Dialect(NamedTuple):
     #: A block that the server refuses to begin or to release keeps its connection for ever, and the program with it:
     #: no statement fails.
     leaks: bool = False
+    #: What helpers are given to work on.
+    handle: str = ""
+    #: Transactions may be begun and ended in text.
+    texts: bool = False
 
 
 PLAIN = "with nullcontext():"
+_HELPERS = """
+{async }def set_tenant({handle}tenant, local):
+    {set}
+
+
+@{async}contextmanager
+{async }def until_reset({handle}tenant):
+    {await }set_tenant({handle}tenant, "false")
+    try:
+        yield
+    finally:
+        {reset}
+
+
+@{async}contextmanager
+{async }def as_tenant({handle}tenant):
+    {block}
+        {await }set_tenant({handle}tenant, "true")
+        yield
+"""
 DIALECTS = {
     "pg8000": Dialect(
         head="import pg8000.dbapi\nconn = pg8000.dbapi.connect(**OPTIONS)",
@@ -46,6 +70,7 @@ DIALECTS = {
         run='conn.cursor().execute("{sql}")',
         probe='rows = conn.cursor()\nrows.execute("{sql}")\nnote({n}, rows.fetchone()[0])',
         moves=("conn.commit()", "conn.rollback()", "conn.autocommit = True", "conn.autocommit = False"),
+        texts=True,
         asynchronous=False,
         closes="conn.close()",
     ),
@@ -56,6 +81,7 @@ DIALECTS = {
         run='conn.run("{sql}")',
         probe='note({n}, conn.run("{sql}")[0][0])',
         moves=('conn.run("BEGIN")', 'conn.run("COMMIT")', 'conn.run("ROLLBACK")'),
+        texts=True,
         asynchronous=False,
         closes="conn.close()",
     ),
@@ -86,6 +112,7 @@ DIALECTS = {
         inner=("async with cur.begin():", "async with cur.begin_nested():"),
         run='await cur.execute("{sql}")',
         probe='await cur.execute("{sql}")\nnote({n}, (await cur.fetchone())[0])',
+        handle="cur",
         begins="async with aiopg.create_pool(DSN, minsize=1, maxsize=1) as pool:",
     ),
     "databases": Dialect(
@@ -150,6 +177,10 @@ class _Writer:
     def run(self, statement: str) -> str:
         return self.dialect.run.replace("{sql}", statement)
 
+    def helped(self, helper: str, *rest: str) -> str:
+        """A call of one of the helpers."""
+        return f"{helper}({', '.join([*filter(None, [self.dialect.handle]), str(1 + self.pick(3)), *rest])})"
+
     def body(self, depth: int, marked: bool) -> list[str]:
         lines: list[str] = []
         for _ in range(1 + self.pick(3)):
@@ -160,7 +191,10 @@ class _Writer:
 
     def move(self, depth: int, marked: bool) -> list[str]:
         """One move; a savepoint by hand is only set in the job's own block."""
-        kind = self.pick(8 if depth else 4)
+        kind = self.pick(13 if depth else 5) - 1
+        if kind < 0:
+            wait = "await " if self.dialect.asynchronous else ""
+            return [wait + self.helped("set_tenant", self.one_of(('"true"', '"false"')))]
         if kind < 3 or (kind == 3 and not self.dialect.moves):
             return [self.run(self.one_of(STATEMENTS).replace("{t}", str(1 + self.pick(3))))]
         if kind == 3:
@@ -172,6 +206,8 @@ class _Writer:
         dialect = self.dialect
         blocks = kind < 6 and bool(dialect.inner or dialect.named or dialect.mark)
         inner = self.body(depth, False)
+        if kind > 7:
+            return self.around(kind, inner, depth)
         if blocks:
             choice = self.pick(3)
             if choice == 0 and dialect.named and dialect.ends:
@@ -191,6 +227,22 @@ class _Writer:
             return ["try:", *_indented(fails), "except Exception:", *_indented(self.body(depth, False))]
         fails = [*inner, "raise KeyError"]
         return ["try:", *_indented(fails), "except KeyError:", *_indented(self.body(depth, False))]
+
+    def around(self, kind: int, inner: list[str], depth: int) -> list[str]:
+        """A helper, a text or a failure around others."""
+        dialect = self.dialect
+        word = "async " if dialect.asynchronous else ""
+        if kind == 8:
+            return ["try:", *_indented(inner), "finally:", *_indented(self.body(depth, False))]
+        if kind == 9:
+            return [f"{word}with {self.helped(self.one_of(('until_reset', 'as_tenant')))}:", *_indented(inner)]
+        if kind == 10 and dialect.texts:
+            tried = [*inner, self.run(self.one_of(CONTROLS)), *self.probe()]
+            return ["try:", *_indented(tried), "except Exception:", f"    {self.run('ROLLBACK')}"]
+        outer = self.one_of(dialect.inner) if dialect.inner else f"{word}with {self.helped('as_tenant')}:"
+        fails = "raise KeyError" if dialect.leaks or self.pick(2) else self.run("SELECT 1 / 0")
+        left = [outer, *_indented([*inner, fails])]
+        return ["try:", *_indented(left), "except Exception:", *_indented(self.body(depth, False))]
 
 
 def _indented(lines: list[str]) -> list[str]:
@@ -214,6 +266,25 @@ def programs(draw: st.DrawFn, name: str) -> str:
     if dialect.closes:
         main += ["finally:", f"    {dialect.closes}"]
     lines = [f"{word}def main():", *_indented(main)]
-    head = "import asyncio\nfrom contextlib import nullcontext\nfrom notes import note\nfrom place import *\n"
+    head = "import asyncio\nfrom contextlib import asynccontextmanager, contextmanager, nullcontext\n"
+    head += "from notes import note\nfrom place import *\n"
     start = "asyncio.run(main())" if dialect.asynchronous else "main()"
-    return "\n\n\n".join([head + dialect.head, *jobs, "\n".join(lines), start]) + "\n"
+    return "\n\n\n".join([head + dialect.head, _helpers(dialect), *jobs, "\n".join(lines), start]) + "\n"
+
+
+def _helpers(dialect: Dialect) -> str:
+    """Functions and context managers as programs have them."""
+    set_it = "f\"SELECT set_config('app.tenant', '{tenant}', {local})\""
+    filled = {
+        "{set}": dialect.run.replace('"{sql}"', set_it),
+        "{reset}": dialect.run.replace("{sql}", "RESET app.tenant"),
+        "{block}": dialect.inner[0] if dialect.inner else PLAIN,
+        "{handle}": f"{dialect.handle}, " if dialect.handle else "",
+        "{async }": "async " if dialect.asynchronous else "",
+        "{await }": "await " if dialect.asynchronous else "",
+        "{async}": "async" if dialect.asynchronous else "",
+    }
+    source = _HELPERS.strip()
+    for mark, text in filled.items():
+        source = source.replace(mark, text)
+    return source
