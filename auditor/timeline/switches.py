@@ -57,7 +57,10 @@ class Switches:
         key = key_of(receiver)
         connection = self.database.state_of(key, call.state)
         driver = drivers.by_name(connection.driver)
-        open_for_driver = connection.in_transaction or connection.misled
+        # In autocommit a text may have begun what a driver that counts for itself knows nothing of.
+        unseen = connection.autocommit is Autocommit.ON and not connection.blocks
+        unseen = unseen and driver is not None and not driver.watches_status
+        open_for_driver = connection.misled or (connection.in_transaction and not unseen)
         if open_for_driver and driver is not None and driver.autocommit_switch_raises:
             return self.database.endings.refuse(driver, call)
         value = switched(call.argument(0, "value", "autocommit"))

@@ -83,6 +83,15 @@ FOUND_2: dict[str, Body] = {
         Line("conn.autocommit = True"),
         Probe(),
     ),
+    "what a text began in autocommit does not keep autocommit from being switched": (
+        Line("conn.autocommit = True"),
+        Line('{run}("BEGIN")'),
+        LOCAL,
+        Line("conn.set_session(autocommit=True)"),
+        Probe(),
+        Line("conn.autocommit = False"),
+        Probe(),
+    ),
 }
 
 
