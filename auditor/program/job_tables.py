@@ -88,11 +88,12 @@ def _read_more(program: Program, triggers: list[bytes]) -> None:
 
     tests = program.config.include_tests
     files = [
-        file
-        for file in program.inventory.files
-        if file.language == "python" and (tests or file.role is not Role.TEST) and not program.has_read(file)
+        file for file in program.inventory.files if (tests or file.role is not Role.TEST) and not program.has_read(file)
     ]
     for file in search(files, triggers) if files and triggers else ():
+        if file.language == "sql":
+            program.load_sql(file)
+            continue
         module = program.load(file)
         if module is not None and module not in program.modules:
             program.modules.append(module)

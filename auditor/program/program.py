@@ -14,6 +14,7 @@ from auditor.lines import decode
 from auditor.program.catalogue import Catalogue, names_tenant
 from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
 from auditor.program.engines import is_for_another
+from auditor.program.holders import HolderChecks
 from auditor.program.hooks import Hooks, hooks_in
 from auditor.program.kept import Kept, kept_by
 from auditor.program.modules import ModuleIndex
@@ -123,8 +124,8 @@ class Program:
         return self._by_path.get(path)
 
     def has_read(self, file: SourceFile) -> bool:
-        """Whether a Python file has been read, or could not be."""
-        return file.file in self._by_file
+        """Whether a file has been read, or could not be."""
+        return file.file in self._by_file or file.file in self._sql
 
     def load(self, file: SourceFile) -> ModuleInfo | None:
         """Read a Python file; None when it cannot be, which is kept as `unread`."""
@@ -385,6 +386,11 @@ class Program:
             return Version(said.version, "").numbers < version
         names = driver.distributions or (driver.name,)
         return any(self._versions.is_below(name, module.file, version) for name in names)
+
+    @cached_property
+    def holder_checks(self) -> HolderChecks:
+        """The functions that ask whether a job is still their worker's."""
+        return HolderChecks(self.modules)
 
     @cached_property
     def pooler(self) -> Pooler | None:

@@ -134,6 +134,7 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
     left = _load_beside_policies(program, [file for file in files if file not in hits], jobs)
     if driven:
         left = _load_callers(program, left, jobs)
+        left = _load_loaders(program, left, jobs)
     for module in program.modules:
         program.telling.add(module)
     if driven:
@@ -197,6 +198,22 @@ def _load_callers(program: Program, left: list[SourceFile], jobs: int | None) ->
         left = [file for file in left if file not in found]
     program.telling.look_for(named)
     return left
+
+
+#: Statements that a SQL file holds to be sent, and not to build a schema.
+_SENT = frozenset({Kind.SELECT, Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.SET})
+
+
+def _load_loaders(program: Program, left: list[SourceFile], jobs: int | None) -> list[SourceFile]:
+    """Read the files that load SQL files, where such files hold what a queue is worked by; the files then left."""
+    sent = (one.statement for one in program.catalogue.located if one.statement.kind in _SENT)
+    if not any(program.queue_steps(statement) for statement in sent):
+        return left
+    found = search([file for file in left if file.language == "python"], [rb"\.sql\b"], jobs=jobs)
+    for file in found:
+        _load(program, file)
+    program.telling.look_for_files()
+    return [file for file in left if file not in found]
 
 
 def _load_users(program: Program, left: list[SourceFile], jobs: int | None) -> None:

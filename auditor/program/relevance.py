@@ -277,6 +277,11 @@ class Telling:
             self._wanted = re.compile(f"{self._wanted.pattern}|{calls}")
             self._whatever = re.compile(f"{self._whatever.pattern}|{calls}")
 
+    def look_for_files(self) -> None:
+        """Look for names of SQL files too: what matters stands in some of them."""
+        self._wanted = re.compile(f"{self._wanted.pattern}|{_FILES}")
+        self._whatever = re.compile(f"{self._whatever.pattern}|{_FILES}")
+
     def __contains__(self, function: FunctionInfo) -> bool:
         return function in self.reach
 
@@ -315,6 +320,9 @@ class Telling:
         bound = value.startswith(("%", "$", ":")) and self.binds_on_server
         return found[0] if matters or bound else "…"
 
+
+#: How the name of a SQL file ends, wherever it is put together.
+_FILES = r"\.sql\b"
 
 #: What a pool or an engine calls when it opens a connection.
 _AT_CONNECT = frozenset({"connect", "first_connect"})

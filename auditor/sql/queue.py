@@ -34,6 +34,7 @@ from auditor.sql.queue_view import (
     raises_attempts,
     resets_attempts,
     set_states,
+    taken_by,
     takes_many,
     waits_for_time,
 )
@@ -179,7 +180,7 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         delayed=waits_for_time(conditions),
         until=until,
         clock=_clock(query, until or assigned(query, words.is_heartbeat)),
-        token=assigned(query, words.is_token),
+        token=assigned(query, words.is_token) or taken_by(query, picker),
         fence=fence_of(query),
         by_id=names_one(query),
         one=names_one(query, "="),
@@ -241,13 +242,15 @@ def _kinds_of_update(step: Step, query: Query, conditions: list[Comparison]) -> 
         kinds.append(StepKind.FAIL)
     if "done" in states or (not states and not released and assigned(query, words.is_finished)):
         kinds.append(StepKind.FINISH)
-    if not kinds and step.extends and not people and not stalled:
+    # One that asks for its worker's running jobs renews them all.
+    own = step.by_worker and not step.watches
+    if not kinds and step.extends and not people and (own or not stalled):
         kinds.append(StepKind.EXTEND)
-    # What becomes of jobs whose worker is gone may come from outside.
+    # What becomes of jobs that have stalled, or whose worker is gone, may come from outside.
     if (
         not kinds
         and not step.by_id
-        and step.by_worker
+        and (step.by_worker or (step.watches and stalled))
         and not step.states
         and assigned(query, words.is_status, *VALUES)
     ):

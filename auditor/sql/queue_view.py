@@ -73,8 +73,10 @@ def set_states(query: Query) -> set[str]:
     named = {state for made in query.assignments if words.is_status(made.column) for state in states_in(made.value)}
     flags = [made for made in query.assignments if made.value.kind in _TRUTH]
     told = {words.flagged(made.column, _TRUTH[made.value.kind]) for made in flags} - {""}
-    # That something is sent or done is said of what a job is about, too; with another state it is the job's.
-    return named or ({"done"} if "done" in told and len(told) > 1 else told - {"done"})
+    # That something is sent or done is said of what a job is about, too; with another state, or of what waits in an
+    # outbox, it is the job's.
+    certain = len(told) > 1 or (query.target is not None and words.is_mailbox(query.target.name))
+    return named or ({"done"} if "done" in told and certain else told - {"done"})
 
 
 def asked_states(conditions: Iterable[Comparison]) -> set[str]:
@@ -175,6 +177,15 @@ def names_worker(conditions: Iterable[Comparison]) -> bool:
 def asks_advisory(conditions: Iterable[Comparison]) -> bool:
     """Whether conditions take an advisory lock for each row."""
     return any(part.text.startswith("pg_try_advisory") for found in conditions for part in inside(found.value))
+
+
+def taken_by(query: Query, picker: Query | None) -> str:
+    """The column that was NULL in the rows that a locking query picks, and is set to a value from outside."""
+    if picker is None or picker.lock is None or not picker.lock.skip_locked:
+        return ""
+    null = {found.column for found in picker.conditions if found.operator == "is" and found.value.kind is TermKind.NULL}
+    given = (TermKind.PARAMETER, TermKind.HOLE)
+    return next((made.column for made in query.assignments if made.column in null and made.value.kind in given), "")
 
 
 def how_locked(query: Query | None) -> str:

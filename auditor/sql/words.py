@@ -143,10 +143,24 @@ def is_job_id(name: str) -> bool:
 
 
 def is_id(name: str, table: str) -> bool:
-    """What names one row of the table."""
-    if words(name) in _IDS:
+    """What names one row of the table: run_id and agent_run_id are ids of agent_runs, email_id of email_queue."""
+    split = words(name)
+    if split in _IDS:
         return True
-    return words(name)[-1:] == ("id",) and words(name)[:-1] == (*words(table)[:-1], *_singular(words(table)[-1:]))
+    if split[-1:] not in (("id",), ("uuid",)) or len(split) < 2:
+        return False
+    rows = (*words(table)[:-1], *_singular(words(table)[-1:]))
+    rows = rows[:-1] if rows[-1:] in _HOLDERS else rows
+    return rows[-len(split) + 1 :] == split[:-1]
+
+
+#: What a table of waiting things is called after them.
+_HOLDERS = (("queue",), ("outbox",), ("inbox",), ("backlog",))
+
+
+def is_mailbox(table: str) -> bool:
+    """email_queue, outbox_events: its rows are there to be sent or worked off, and for nothing else."""
+    return any((word,) in _HOLDERS for word in words(table))
 
 
 def _singular(last: tuple[str, ...]) -> tuple[str, ...]:
@@ -176,7 +190,7 @@ _PEOPLE = word_set(
     challenge challenges coupon coupons invitation invitations
     """
 )
-_LOGS = word_set("run runs execution executions attempt attempts history log logs audit result results")
+_LOGS = word_set("run runs execution executions attempt attempts history log logs audit")
 
 
 def is_queue(table: str) -> bool:

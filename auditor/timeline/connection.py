@@ -69,6 +69,7 @@ class Mark:
     counts: bool = False
     many: bool = False  #: a claim that may take several jobs at once
     one: bool = False  #: a change of one job, named by a single id
+    proves: bool = True  #: a lock on one job: it is asked too whether somebody else has it by now
     sure: Confidence = Confidence.HIGH
 
 

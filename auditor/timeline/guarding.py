@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from auditor.timeline.state import Job
 
 #: Levels at which PostgreSQL refuses the second of two updates of what both have read.
-_REFUSING = frozenset({"serializable", "repeatable read"})
+REFUSING = frozenset({"serializable", "repeatable read"})
 #: What takes a job, or ends it.
 _TAKES = (StepKind.CLAIM, StepKind.FINISH, StepKind.FAIL)
 
@@ -89,7 +89,7 @@ def _looked(job: Job, step: Step, seen: Seen) -> Job:
     if (
         job.guarded
         or step.watches
-        or seen.before.isolation in _REFUSING
+        or seen.before.isolation in REFUSING
         or not step.table
         or (step.asks and not step.free)
         or _only_asks(seen.statement)
@@ -102,7 +102,7 @@ def _looked(job: Job, step: Step, seen: Seen) -> Job:
 def _picked(job: Job, step: Step, seen: Seen) -> Unguarded | None:
     """An UPDATE of what a query without a lock picks: whoever waits for the row takes it a second time."""
     picks = step.how == "lease" and step.picks and step.limited
-    if not picks or step.locked or step.rechecks or job.guarded or seen.before.isolation in _REFUSING:
+    if not picks or step.locked or step.rechecks or job.guarded or seen.before.isolation in REFUSING:
         return None
     sure = seen.before.sure
     return Unguarded(seen.place, seen.call, step.table, seen.place, None, False, sure, seen.symbol)

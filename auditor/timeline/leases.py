@@ -48,9 +48,10 @@ class At(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether the job's row is locked in the same transaction: by the claim, or by its id."""
+        """Whether the job's row is locked in the same transaction: by the claim, or by whoever proves to have it."""
         locks = (Deed.CLAIM, Deed.HOLD)
-        return any(mark.deed in locks and mark.table == self.step.table for mark in self.ran.before.pending)
+        pending = self.ran.before.pending
+        return any(mark.deed in locks and mark.proves and mark.table == self.step.table for mark in pending)
 
     @property
     def is_in_claim(self) -> bool:

@@ -230,6 +230,8 @@ class Mapper:
             return orm.joined(_WORDS[last], call.positional)
         if last == "not_" and call.positional:
             return clause("NOT (", expression(call.positional[0]), ")")
+        if last == "case":
+            return orm.case(call.positional, call.argument(len(call.positional), "else_", default=NONE))
         if last in _GIVEN:
             return self._given(last, call)
         return None

@@ -111,6 +111,17 @@ def joined(word: str, arguments: tuple[Value, ...]) -> Clause:
     return clause("(", *_separated([expression(value) for value in arguments], f" {word} "), ")")
 
 
+def case(whens: tuple[Value, ...], otherwise: Value) -> Clause | None:
+    """`case((condition, value), …, else_=value)`, and the same in a list as it was once written."""
+    if len(whens) == 1 and isinstance(whens[0], Items) and all(isinstance(one, Items) for one in whens[0].items):
+        whens = whens[0].items
+    pairs = [one.items for one in whens if isinstance(one, Items) and len(one.items) == 2 and not one.open]
+    if not pairs or len(pairs) < len(whens):
+        return None
+    written = [piece for test, value in pairs for piece in (" WHEN ", expression(test), " THEN ", expression(value))]
+    return clause("CASE", *written, " ELSE ", expression(otherwise), " END")
+
+
 def _separated(texts: Iterable[Text], by: str) -> list[Text]:
     pieces: list[Text] = []
     for text in texts:

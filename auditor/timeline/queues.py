@@ -16,6 +16,7 @@ from auditor.sql.words import is_queue, is_run_at
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Ended, Event, JobEnded, Ran, Unguarded
 from auditor.timeline.leases import At, LeaseQueue, queues_of
+from auditor.timeline.offered import read_and_marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -328,6 +329,9 @@ class Queues:
             for told in self._told
             if told.ran is not None and told.step.kind is StepKind.CLAIM and told.step.how == "row lock"
         }
+        shown = {event.found_at for event in self._events if isinstance(event, Unguarded)}
+        apart = read_and_marked(self._program, self._told, self._events)
+        yield from {one.found_at: one for one in apart if one.found_at not in shown}.values()
         for event in self._events:
             # Where the lock is a part of the text that some path leaves out, who wrote it knows of it.
             if (

@@ -18,6 +18,7 @@ from auditor.timeline.cycles import Cycles
 from auditor.timeline.entries import Entry, entry_of, is_task
 from auditor.timeline.events import Handover, JobEnded, Ran
 from auditor.timeline.invocation import Invocation
+from auditor.timeline.offered import is_relayed
 from auditor.timeline.provided import Provided
 from auditor.timeline.rights import is_for_tenant
 from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
@@ -121,9 +122,12 @@ class Roots:
         """Walk what finishes, prolongs or brings back the jobs that were seen to be claimed."""
         claimed: dict[str, frozenset[str]] = {}
         for event in self.walker.events:
-            for step in event.steps if isinstance(event, Ran) else ():
-                if step.kind is StepKind.CLAIM and step.table:
-                    claimed[step.table] = claimed.get(step.table, frozenset()) | {event.call.path}  # type: ignore[union-attr]
+            if not isinstance(event, Ran):
+                continue
+            for step in event.steps:
+                taken = step.kind is StepKind.CLAIM or is_relayed(step, step.table, *event.symbol.split("."))
+                if taken and step.table:
+                    claimed[step.table] = claimed.get(step.table, frozenset()) | {event.call.path}
         if not claimed:
             return
         from auditor.program.job_tables import Changing

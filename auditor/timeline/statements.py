@@ -10,9 +10,8 @@ from auditor.drivers.model import Binding
 from auditor.findings import Confidence
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind, Span, Statement
-from auditor.sql.queue_view import names_one
-from auditor.sql.words import is_queue
 from auditor.timeline import connection as change
+from auditor.timeline.beside import marks_beside
 from auditor.timeline.bindings import Bindings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.effects import NOTHING_DONE, Done, Effects
@@ -24,8 +23,6 @@ from auditor.timeline.tenantless import tenantless
 from auditor.timeline.values import NONE, Items, Key, Literal, Mapping, Text, Value, from_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from auditor.drivers.model import Driver
     from auditor.findings import Place
     from auditor.sql.queue import Step
@@ -147,7 +144,7 @@ class Statements:
         if begins and driver is not None and after.status is Status.IDLE:
             after = replace(after, misled=connection.blind or not driver.watches_status)
         after = self._marked(run, statement, before, after, done.marks, place)
-        if work and after.in_transaction and after.pending:
+        if work and after.in_transaction and (after.pending or state.job.claims):
             after = after.marked(Mark(Deed.WORK, place))
         state = self._told(run, state, before, statement, place, settings)
         state = self._guarded(run, statement, before, done.steps, place, state)
@@ -229,7 +226,8 @@ class Statements:
             after = replace(after, tenant_tables=before.tenant_tables.union(tables))
         if not after.in_transaction:
             return after
-        for mark in (*marks, *_others(statement, after, marks, tables, place)):
+        marks = marks or tuple(marks_beside(self.walker, statement, after, tables, place, run.call.frame))
+        for mark in marks:
             after = after.marked(mark)
         if touches or statement.kind in _WRITES:
             after = change.hold(after, self._writes(statement), place, run.call.frame.calls)
@@ -391,20 +389,6 @@ def _touches(statement: Statement) -> bool:
     """Whether a statement works on rows, and does not only set a setting or end a transaction."""
     reads = statement.kind in _QUERIES or statement.kind in (Kind.OTHER, Kind.CALL, Kind.COPY)
     return reads and (bool(statement.reads or statement.writes or statement.calls) or not statement.settings)
-
-
-def _others(
-    statement: Statement, after: ConnectionState, marks: tuple[Mark, ...], tables: tuple[str, ...], place: Place
-) -> Iterator[Mark]:
-    """What is done to a job, or to a table whose jobs were claimed in this transaction, and is no step of a queue."""
-    if marks:
-        return
-    claimed = {mark.table for mark in after.pending if mark.deed is Deed.CLAIM}
-    if statement.kind in _WRITES:
-        one = any(names_one(query, "=") for query in statement.queries)
-        yield from (Mark(Deed.CHANGE, place, table, one=one) for table in tables if table in claimed)
-    elif any(query.lock is not None and names_one(query) for query in statement.queries):
-        yield from (Mark(Deed.HOLD, place, table) for table in tables if table in claimed or is_queue(table))
 
 
 def _only_notifies(statement: Statement) -> bool:

@@ -1,0 +1,83 @@
+"""Where Python code looks at who holds a job, or at the state it is in."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from auditor.program.tree import descend
+from auditor.python import nodes
+from auditor.sql import words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from auditor.program.code import FunctionInfo, ModuleInfo
+
+#: Columns that tell whether a job is still its worker's.
+_TELLING = (
+    *(words.is_token, words.is_bare_token, words.is_status, words.is_until, words.is_started, words.is_attempts),
+    *(words.is_finished, words.is_version),
+)
+
+
+def tells_holder(column: str) -> bool:
+    """Whether a column tells who has a job, since when, or whether somebody has it."""
+    return any(named(column) for named in _TELLING)
+
+
+class HolderChecks:
+    """The functions of a program that ask whether a job is still their worker's, or call what asks."""
+
+    def __init__(self, modules: Iterable[ModuleInfo]) -> None:
+        self._asking = frozenset(
+            function.node.name for module in modules for function in module.functions() if _asks(function)
+        )
+
+    def asked_by(self, running: Iterable[FunctionInfo]) -> bool:
+        """Whether one of the functions asks, the innermost first, up to the one that changes rows itself."""
+        for function in running:
+            if _asks(function) or self._calls_what_asks(function):
+                return True
+            if any(_changes(text) for text in function.words.texts):
+                return False
+        return False
+
+    def _calls_what_asks(self, function: FunctionInfo) -> bool:
+        """Whether it calls a method that asks, or a function that by its name is there to ask."""
+        names = self._asking & function.words.names
+        return any(name not in function.words.called or _CHECKS.search(name) for name in names)
+
+
+#: What functions are called that look whether something may go on.
+_CHECKS = re.compile(
+    r"check|ensure|assert|verify|valid|require|guard|(?:^|_)(?:is|has|owns?|holds?|can|may|still)_", re.IGNORECASE
+)
+
+
+def _changes(text: nodes.Text) -> bool:
+    first = text.pieces[0] if text.pieces else ""
+    return isinstance(first, str) and first.lstrip()[:6].lower() in ("update", "delete")
+
+
+def _asks(function: FunctionInfo) -> bool:
+    """Whether it compares such a column, or asks for one that is true or false."""
+    found = function.words
+    # What is passed in was not read of the job, and what begins with a capital is a class.
+    given = {parameter.name for parameter in function.node.parameters}
+    compared = any(
+        tells_holder(name) and name not in given and not name[:1].isupper()
+        for part in found.compares
+        for name in _names_in(part)
+    )
+    return compared or any(words.flagged(name, True) and name.islower() for name in found.names)
+
+
+def _names_in(part: nodes.Compare) -> Iterator[str]:
+    for inner in descend(part):
+        if isinstance(inner, nodes.Attribute):
+            yield inner.name
+        elif isinstance(inner, nodes.Name):
+            yield inner.id
+        elif isinstance(inner, nodes.Text) and len(inner.pieces) == 1 and isinstance(inner.pieces[0], str):
+            yield inner.pieces[0]
