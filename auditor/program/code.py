@@ -127,6 +127,11 @@ class FunctionInfo:
         return bool(self.decorator_names & {"contextmanager", "asynccontextmanager"})
 
     @property
+    def is_entrance(self) -> bool:
+        """It opens the block of an object that is a context manager."""
+        return self.owner is not None and not self.nested and self.node.name in ("__enter__", "__aenter__")
+
+    @property
     def dotted(self) -> str:
         """module.qualified.name, for people."""
         return f"{self.module.name}.{self.qualname}"
@@ -192,6 +197,11 @@ class ClassInfo:
                     if isinstance(target, nodes.Name):
                         members[target.id] = part
         return members
+
+    @cached_property
+    def commits(self) -> bool:
+        """Whether one of its methods commits something."""
+        return any(isinstance(part, nodes.Attribute) and part.name == "commit" for part in descend(self.node))
 
     @cached_property
     def fields(self) -> tuple[nodes.Assign, ...]:

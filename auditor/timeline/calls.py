@@ -417,6 +417,7 @@ class Calls:
     def handed_out(self, state: State, value: Value, frame: Frame, flow: Flow, span: nodes.Span) -> list[State]:
         """A yield to code that is not seen: it may work on what it is given, and fail."""
         key = holds_connection(value)
+        key = self._committed_by(value, state) if key is None else key
         manager = frame.function is not None and frame.function.is_manager
         keys = (key,) if key is not None else ()
         state = self.work(state, frame.module.place(span), "the code that uses this", keys, frame)
@@ -431,6 +432,15 @@ class Calls:
             return [state]
         self.walker.database.endings.may_fail(key, state, flow, span, frame)
         return [state, *self.walker.database.endings.kept_by_user(key, state, frame, span)]
+
+    def _committed_by(self, value: Value, state: State) -> Key | None:
+        """The connection that an object keeps, whose class commits: whoever is given the object can have it do so."""
+        if not isinstance(value, Instance):
+            return None
+        if not any(info.commits for info in self.walker.objects.lineage(value.info)):
+            return None
+        kept = state.heap.get(value.key, {}).values()
+        return next((key for one in kept if (key := holds_connection(one)) is not None), None)
 
     def _gone_on(self, state: State, place: Place, frame: Frame) -> State:
         """What was asked for goes on in code that is not seen, on other connections than one that was given back."""

@@ -22,7 +22,7 @@ from auditor.timeline.offered import is_relayed
 from auditor.timeline.provided import Provided
 from auditor.timeline.rights import is_for_tenant
 from auditor.timeline.state import Flow, Frame, State, TooMuchError, Trace
-from auditor.timeline.values import Class, External, Function, Key, options_of
+from auditor.timeline.values import UNKNOWN, Class, External, Function, Key, Value, options_of
 from auditor.timeline.walker import BUDGET
 
 if TYPE_CHECKING:
@@ -301,6 +301,8 @@ class Roots:
         start = (start or walker.names.start()).bind_all(frame.key, values)
 
         def body(state: State, out: Flow) -> list[State]:
+            if info.is_entrance:
+                return self._entered(next(iter(values.values()), UNKNOWN), info, state, frame, out)
             return walker.calls.body(called.info, state, frame, out)
 
         ends = [
@@ -314,6 +316,17 @@ class Roots:
             inner = (option for option in options_of(value) if isinstance(option, Function) and option.info.nested)
             returned.update((function.info, (function, state)) for function in inner)
         return self._finish(ends, flow, info.place, info.qualname, frame, info.node.name_span, self._ends_process(info))
+
+    def _entered(self, manager: Value, info: FunctionInfo, state: State, frame: Frame, flow: Flow) -> list[State]:
+        """A block around code that is not seen, which an object opens and closes."""
+        span, calls = info.node.name_span, self.walker.calls
+
+        def used(at: State, given: Value, out: Flow) -> list[State]:
+            return calls.handed_out(at, given, frame, out, span)
+
+        # The object's own methods are called from outside, so this one is not among what is running.
+        outer = Frame(frame.key, frame.module, scopes=frame.scopes)
+        return self.walker.blocks.run(manager, used, state, outer, flow, span)
 
     def _ends_process(self, info: FunctionInfo) -> bool:
         """Whether the process is over when the function is."""

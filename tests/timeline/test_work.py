@@ -90,11 +90,11 @@ def test_no_work(tmp_path: Path, work: str) -> None:
         conn.execute("REFRESH MATERIALIZED VIEW report")
         """,
         """
-        deliver(row)
+        handle(row)
         """,
         """
         jobs = [Job(id=row["id"], payload="")]
-        deliver(jobs)
+        handle(jobs)
         """,
     ],
     ids=[
