@@ -356,6 +356,7 @@ class Library:
             return [(call.state.bind(receiver.key, "value", call.argument(0)), UNKNOWN)]
         if name == "get":
             held = call.state.get(receiver.key, "value")
+            self.walker.database.used += 1  # a function that only hands it on gives another thing on another path
             return [(call.state, Made(OF_CONTEXT) if held in (None, UNKNOWN) else held)]
         return None
 

@@ -133,3 +133,53 @@ def take():
 """
     assert codes(tmp_path / "offered", source) == ["TA302 at worker.py:11"]
     assert codes(tmp_path / "kept", source.replace("taken", "_taken")) == []
+
+
+CURRENT = """
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import requests
+from sqlalchemy import create_engine, text
+from sqlalchemy.orm import Session, sessionmaker
+
+make = sessionmaker(create_engine("postgresql+psycopg://"))
+_current: ContextVar[Session] = ContextVar("current")
+
+
+def session() -> Session:
+    return _current.get()
+
+
+@contextmanager
+def at_work():
+    with make() as opened, opened.begin():
+        token = _current.set(opened)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+
+def claim():
+    with at_work():
+        return session().execute(text("SELECT id FROM jobs LIMIT 1 FOR UPDATE SKIP LOCKED")).first()
+
+
+def store(name):
+    with at_work():
+        session().execute(text("SELECT name FROM letters WHERE name = :name FOR UPDATE"), {"name": name})
+        INSIDE
+
+
+def store_all(names):
+    for name in names:
+        requests.get("https://example.org", params={"name": name})
+        store(name)
+"""
+
+
+def test_what_a_context_variable_holds_is_over_with_its_block(tmp_path: Path) -> None:
+    assert codes(tmp_path, CURRENT.replace("INSIDE", "pass")) == []
+    inside = codes(tmp_path, CURRENT.replace("INSIDE", 'requests.get("https://example.org")'))
+    assert [code.partition(" ")[0] for code in inside] == ["TA501"]
