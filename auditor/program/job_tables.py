@@ -53,11 +53,14 @@ class Changing:
         self._named = Telling(triggers, _never)
         self._open = Telling(_OPEN, _never)
         paths = {path for table, files in claimed.items() if UNNAMED in table for path in files}
+        called = {table.removeprefix(UNNAMED) for table in claimed if table.startswith(UNNAMED)} - {""}
         for module in program.modules:
             if triggers:
                 self._named.add(module)
             if module.path in paths:
                 self._open.add(module)
+                # A class that a repository is given stands for a table that nobody names.
+                self._by_model.add(module, (one for one in module.functions() if _changes(one, called)))
             if models:
                 changing = (
                     one
@@ -71,6 +74,12 @@ class Changing:
         if function in self._named or function in self._open or function in self._by_model:
             return True
         return bool(function.words.names & _BY_CALL) and function in self._asking
+
+
+def _changes(function: FunctionInfo, called: set[str]) -> bool:
+    """Whether a function changes rows of what the program calls so."""
+    names = function.words.names
+    return bool(names & _BY_CALL) and any(name.lstrip("_").lower() in called for name in names)
 
 
 def _triggers_of(table: str) -> list[bytes]:

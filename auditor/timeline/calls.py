@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.findings import Confidence
 from auditor.python import nodes
-from auditor.timeline import collections, strings
+from auditor.timeline import collections, orm, strings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.events import Stranded, Worked
 from auditor.timeline.invocation import OPEN, Invocation, called_name, goes_on, named_ways, positional_ways
@@ -512,7 +512,7 @@ class Calls:
         return place if begins and connection.status is Status.IDLE else None
 
     def _bound(self, callee: Bound, call: Invocation) -> Results:
-        receiver = callee.receiver
+        receiver = orm.receiver_of(callee.receiver, callee.name)
         if isinstance(receiver, (Block, Connection)) and callee.name in _BY_HAND:
             return self.walker.blocks.by_hand(receiver, callee.name, call)
         if isinstance(receiver, Block) and receiver.kind == "inside":

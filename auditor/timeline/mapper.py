@@ -95,7 +95,7 @@ class Mapper:
         if isinstance(value, Made) and value.name.rpartition(".")[2] == "Table" and value.name.startswith(_PACKAGES):
             name = value.argument(0, "name")
             return name.value if isinstance(name, Text) and not name.holes else ""
-        return ""
+        return orm.open_table(value)
 
     def table_of_class(self, info: ClassInfo) -> str:
         """The table that a class is mapped to; empty of any other class."""
@@ -174,6 +174,8 @@ class Mapper:
             return Field(receiver, self.column_of(receiver.table, name))
         if isinstance(receiver, Made):
             return self._of_table(receiver, name)
+        if isinstance(receiver, Built) and receiver.kind == "select":
+            return Made(_TABLE_COLUMNS, (receiver,)) if name in _COLUMNS else None
         if not isinstance(receiver, (Class, Instance)):
             return None
         if isinstance(receiver, Class) and name in _COLUMNS and self._table(receiver.info):
@@ -187,6 +189,9 @@ class Mapper:
 
     def _of_table(self, receiver: Made, name: str) -> Value | None:
         """`table.c`, and a column of it."""
+        if receiver.name == _TABLE_COLUMNS and isinstance(receiver.arguments[0], Built):
+            # A column of a query or a CTE: what is compared with it is among what that gives.
+            return replace(receiver.arguments[0], columns=(Text(name),))
         if receiver.name == _TABLE_COLUMNS:
             table = self.table_of(receiver.arguments[0])
             return Clause(Text(name), table=table)
@@ -246,6 +251,7 @@ class Mapper:
         return Clause(expression(first))
 
     def _statement(self, kind: str, call: Invocation) -> Value:
+        call = call.passing(*map(orm.column_of_open, call.positional), named=call.named)
         tables = [table for value in call.positional if (table := self.table_of(value))]
         if kind != "select":
             return Built(kind, tables[0] if tables else "…")

@@ -9,7 +9,7 @@ from auditor import drivers
 from auditor.program.tree import descend
 from auditor.python import nodes
 from auditor.sql.words import is_status, state_called, words
-from auditor.timeline import rendered
+from auditor.timeline import orm, rendered
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge
 from auditor.timeline.values import (
@@ -125,6 +125,8 @@ class Objects:
     def _held(self, receiver: Instance, name: str, value: Value, frame: Frame) -> Value:
         """An attribute of which nothing is seen but its name, and that it may be None."""
         unseen = says_nothing(value) or value == Bound(receiver, name)
+        if unseen and orm.open_table(Bound(receiver, name)):
+            return Bound(receiver, name)
         held = self.walker.database.connecting.held_as(name, UNKNOWN, frame, receiver.info) if unseen else UNKNOWN
         return value if held == UNKNOWN else held
 

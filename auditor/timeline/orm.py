@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from auditor.program.catalogue import UNNAMED
 from auditor.program.origins import Origin
 from auditor.sql.meaning import hole
-from auditor.sql.words import is_attempts
+from auditor.sql.words import is_attempts, words
 from auditor.timeline.texts import join_texts, text_of
 from auditor.timeline.values import (
+    Bound,
     Built,
     Change,
     Clause,
@@ -36,8 +38,26 @@ _OPERATORS = {"==": "=", "!=": "<>", "&": "AND", "|": "OR", "//": "/", "is": "IS
 _SAME = frozenset({"<", "<=", ">", ">=", "+", "-", "*", "/", "%"})
 
 
+#: What a repository calls the class that it is of: `self.model`, `self._model_class`.
+_OPEN_MODELS = frozenset({("model",), ("model", "class"), ("model", "cls"), ("orm", "model"), ("entity", "class")})
+
+
+def open_table(value: Value) -> str:
+    """The table of a model that is only known at run time, by what the program calls it; empty of anything else."""
+    if not isinstance(value, Bound) or words(value.name) not in _OPEN_MODELS:
+        return ""
+    return UNNAMED + value.name.lstrip("_").lower()
+
+
+def column_of_open(value: Value) -> Value:
+    """`self.model.status` as the column that it is where it stands in SQL; any other value is itself."""
+    table = open_table(value.receiver) if isinstance(value, Bound) else ""
+    return Clause(Text(value.name), table=table) if table and isinstance(value, Bound) else value
+
+
 def expression(value: Value) -> Text:
     """A value as it stands in a statement: an expression is itself, a constant is written out, the rest is a hole."""
+    value = column_of_open(value)
     if isinstance(value, Clause):
         return value.text
     if isinstance(value, Built):
@@ -56,6 +76,7 @@ def clause(*pieces: str | Text) -> Clause:
 
 def operate(operator: str, left: Value, right: Value) -> Clause | None:
     """`left operator right` where one of them is an expression; None where neither is, or it is no operator of SQL."""
+    left, right = column_of_open(left), column_of_open(right)
     known = _OPERATORS.get(operator) or (operator if operator in _SAME else None)
     fields = isinstance(left, Field) and operator in ("+", "-") and isinstance(right, (Literal, Clause))
     if known is None or not (fields or isinstance(left, (Clause, Built)) or isinstance(right, (Clause, Built))):
@@ -83,6 +104,12 @@ _COMPARES = {
 }
 _SUFFIXES = {"asc": "", "desc": " DESC", "nullsfirst": " NULLS FIRST", "nulls_first": " NULLS FIRST"}
 _SAME_METHODS = frozenset({"label", "cast", "collate", "self_group", "scalar_subquery", "nullslast", "nulls_last"})
+
+
+def receiver_of(receiver: Value, name: str) -> Value:
+    """What a method is called on: a column of a model that is not known, where columns have such a method."""
+    known = name in _COMPARES or name in _SUFFIXES or name in _SAME_METHODS or name == "between"
+    return column_of_open(receiver) if known else receiver
 
 
 def method(receiver: Clause, name: str, arguments: tuple[Value, ...]) -> Value | None:

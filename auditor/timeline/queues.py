@@ -279,6 +279,7 @@ class Queues:
             if isinstance(event, Ran)
             for step, place in zip(event.steps, event.step_places, strict=True)
         ]
+        told = [self._as_taken(one, told) for one in told]
         for located in self._program.catalogue.located:
             function = located.statement.function
             statements = (located.statement, *(self._program.body_of(function) if function else ()))
@@ -288,6 +289,18 @@ class Queues:
                 for step in self._program.queue_steps(statement)
             )
         return tuple(told)
+
+    @staticmethod
+    def _as_taken(one: Told, told: list[Told]) -> Told:
+        """A time limit that a job is given while the lock that chose it is held: no heartbeat, but a claim."""
+        step, ran = one.step, one.ran
+        if ran is None or step.kind is not StepKind.EXTEND or not (step.by_id and step.until):
+            return one
+        chosen = {mark.place for mark in ran.before.pending if mark.deed is Deed.CLAIM and mark.table == step.table}
+        lock = next((o.step for o in told if o.place in chosen and o.step.how == "row lock" and o.step.watches), None)
+        if lock is None:
+            return one
+        return one._replace(step=step._replace(kind=StepKind.CLAIM, how="lease", watches=lock.watches))
 
     def _of(self, table: str, *kinds: StepKind) -> Iterator[Told]:
         return (told for told in self._told if told.step.table == table and told.step.kind in kinds)
