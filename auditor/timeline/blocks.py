@@ -61,7 +61,8 @@ class Blocks:
             return merge([after for way in bound for after in self._item(node, index + 1, way, frame, out)])
 
         states: list[State] = []
-        for after, manager in self.walker.evaluate(expression, state, frame, flow):
+        ways = self.walker.evaluate(expression, state, frame, flow)
+        for after, manager in self.walker.database.told_by_use.entered(expression, target, ways, frame, flow):
             states.extend(self.run(manager, body, after, frame, flow, node.span))
         return merge(states)
 

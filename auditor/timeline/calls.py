@@ -15,6 +15,7 @@ from auditor.timeline.invocation import OPEN, Invocation, called_name, goes_on, 
 from auditor.timeline.outside import is_client
 from auditor.timeline.parameters import Parameters
 from auditor.timeline.pure import PureCalls
+from auditor.timeline.sessions import ELSEWHERE
 from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge_raises, merge_values
 from auditor.timeline.values import (
     NONE,
@@ -473,6 +474,9 @@ class Calls:
 
     def _annotated(self, callee: Value, row: bool) -> Value:
         """What a call that is not followed gives: the client of a library, where the function says so."""
+        holder = callee.receiver if isinstance(callee, Bound) else callee
+        if isinstance(holder, Made) and holder.name == ELSEWHERE:
+            return holder  # a session of another database
         if not isinstance(callee, Function) or callee.info.node.returns is None:
             return Unknown(row=row)
         frame = self.walker.names.module_frame(callee.info.module)
@@ -538,7 +542,10 @@ class Calls:
             return self.walker.mapper.method(receiver, callee.name, call)
         if isinstance(receiver, (Items, Mapping, Row)):
             return [(call.state, collections.read(receiver, callee.name, call.positional))]
-        guessed = self.walker.database.connecting.guess(receiver, callee.name, call)
+        connecting = self.walker.database.connecting
+        guessed = connecting.of_unseen_pool(receiver, callee.name, call) or connecting.guess(
+            receiver, callee.name, call
+        )
         return guessed if guessed is not None else self.walker.library.method(callee, call)
 
 

@@ -50,6 +50,9 @@ _NAMES = {
 POOLS = (Thing.POOL, Thing.ASYNC_POOL, Thing.NULL_POOL, Thing.SESSIONS, Thing.ASYNC_SESSIONS)
 #: What is known by its name wherever it comes from, be it no argument.
 _ANYWHERE = CONNECTION_NAMES | POOL_NAMES
+#: Methods that connections are taken out of pools by, and given back.
+_GIVES_BACK = frozenset({"putconn", "release"})
+_OF_POOLS = frozenset({"connection", "getconn", "acquire"}) | _GIVES_BACK
 #: Methods to which nothing but a connection or a cursor gives SQL.
 _GUESSED = frozenset({"execute", "executemany", "fetch", "fetchrow", "fetchval"})
 
@@ -196,6 +199,19 @@ class Connecting:
         key = self.walker.keys.of("declared", frame.key, name)
         given = self.walker.types.handed_out(function.node.returns, module, key)
         return given if given != UNKNOWN else None
+
+    def of_unseen_pool(self, receiver: Value, name: str, call: Invocation) -> Results | None:
+        """A call on something unknown that only a pool of the driver in use here is asked for; None for any other."""
+        driver = self.walker.program.driver_in(call.frame.module) if name in _OF_POOLS else None
+        if driver is None or not isinstance(receiver, (Unknown, Bound)) or not _hands_out(driver):
+            return None
+        gives_back = name in _GIVES_BACK
+        if (Thing.POOL, name) not in driver.methods or gives_back != bool(call.positional):
+            return None
+        if gives_back and not isinstance(call.argument(0), Connection):
+            return None
+        pool = self.given(driver, Thing.POOL, self.walker.keys.of("unseen pool", call.frame.module))
+        return self.database.call(pool, name, call)
 
     def guess(self, receiver: Value, name: str, call: Invocation) -> Results | None:
         """A call on something unknown that can only be a connection or cursor: it is given SQL to execute.

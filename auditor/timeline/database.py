@@ -19,6 +19,7 @@ from auditor.timeline.state import State, merge
 from auditor.timeline.statements import Statements
 from auditor.timeline.switches import Switches
 from auditor.timeline.tasks import Tasks
+from auditor.timeline.told_by_use import ToldByUse
 from auditor.timeline.values import (
     FALSE,
     NONE,
@@ -64,6 +65,7 @@ class Database:
         self.sessions = Sessions(walker, self)
         self.tasks = Tasks(walker, self)
         self.connecting = Connecting(walker, self)
+        self.told_by_use = ToldByUse(walker, self)
         self.cursors = Cursors(walker, self)
         self.endings = Endings(walker, self)
         self.switches = Switches(walker, self)

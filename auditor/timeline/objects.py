@@ -125,9 +125,12 @@ class Objects:
     def _held(self, receiver: Instance, name: str, value: Value, frame: Frame) -> Value:
         """An attribute of which nothing is seen but its name, and that it may be None."""
         unseen = says_nothing(value) or value == Bound(receiver, name)
-        if unseen and orm.open_table(Bound(receiver, name)):
+        if not unseen:
+            return value
+        if orm.open_table(Bound(receiver, name)):
             return Bound(receiver, name)
-        held = self.walker.database.connecting.held_as(name, UNKNOWN, frame, receiver.info) if unseen else UNKNOWN
+        held = self.walker.database.connecting.held_as(name, UNKNOWN, frame, receiver.info)
+        held = self.walker.database.told_by_use.attribute(name, receiver.info, frame) if held == UNKNOWN else held
         return value if held == UNKNOWN else held
 
     def _found(self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span) -> Results:

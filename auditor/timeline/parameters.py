@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from auditor.timeline.by_use import ByUse
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.state import Flow, Frame, State
-from auditor.timeline.types import says_anything
+from auditor.timeline.types import asks_framework, is_supplied, says_anything
 from auditor.timeline.values import (
     UNKNOWN,
     Class,
     Items,
     Literal,
+    Made,
     Mapping,
     Text,
     Value,
@@ -62,7 +63,8 @@ class Parameters:
             else:
                 value = self._unfilled(info, parameter, frame)
                 # A default is only what a parameter holds when the caller has nothing to say.
-                plain = isinstance(value, (Literal, Text))
+                unseen = isinstance(value, Made) and not is_supplied(value) and asks_framework(value)
+                plain = isinstance(value, (Literal, Text)) or unseen
                 values[parameter.name] = self._typed(info, parameter, frame) if plain else value
         return values
 
@@ -91,6 +93,8 @@ class Parameters:
         key = self.walker.keys.of("given", info, parameter.name)
         if parameter.annotation is None or says_anything(parameter.annotation):
             value = self.walker.database.connecting.named(parameter.name, info.module, key)
+            if value == UNKNOWN:
+                value = self.walker.database.told_by_use.parameter(parameter.name, info, key)
             model = self.by_use.model(info, parameter.name) if value == UNKNOWN else None
             value = self.walker.types.instance(model) if model is not None else value
         else:

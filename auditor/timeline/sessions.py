@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from auditor.timeline.walker import Walker
 
 #: An engine for another database than PostgreSQL: nothing is said of what is done with it.
-_ELSEWHERE = "an engine of another database"
+ELSEWHERE = "an engine of another database"
 _POSTGRES = ("postgresql", "postgres", "cockroachdb")
 _PREPARES = {"psycopg": 5, "psycopg_async": 5}
 
@@ -90,13 +90,13 @@ class Sessions:
 
     @staticmethod
     def _from(bind: Value, made: Callable[[Value], Value]) -> Value:
-        return bind if isinstance(bind, Made) and bind.name == _ELSEWHERE else made(bind)
+        return bind if isinstance(bind, Made) and bind.name == ELSEWHERE else made(bind)
 
     def _engine(self, driver: Driver, thing: Thing, call: Invocation) -> Value:
         dbapis = [_dbapi(option) for option in options_of(call.argument(0, "url"))]
         known = [dbapi for dbapi in dbapis if dbapi is not None]
         if known and not any(dialect in _POSTGRES for dialect, _ in known):
-            return Made(_ELSEWHERE)
+            return Made(ELSEWHERE)
         default = "asyncpg" if thing is Thing.ASYNC_POOL else ""
         dbapi = next((name for dialect, name in known if dialect in _POSTGRES), default) or default
         options = {**call.options, **_pairs(call.options.get("execution_options"))}

@@ -14,6 +14,7 @@ from auditor.timeline.state import Flow, Frame, State
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
+    Bound,
     Class,
     Connection,
     External,
@@ -22,6 +23,7 @@ from auditor.timeline.values import (
     Key,
     Made,
     Module,
+    Unknown,
     Value,
     either,
 )
@@ -133,7 +135,7 @@ class Types:
         if name == "Annotated":
             for extra in inner[1:]:
                 ways = self.walker.evaluate(extra, State(), frame, Flow())
-                if ways and isinstance(ways[0][1], Made) and ways[0][1].name.rpartition(".")[2] == "Depends":
+                if ways and is_supplied(ways[0][1]):
                     return ways[0][1]
             return self.typed(inner[0], frame, key)
         if name in _WRAPPERS:
@@ -195,6 +197,18 @@ class Types:
     def is_typed(self, instance: Instance) -> bool:
         """Whether the object is one whose making is not seen."""
         return instance.key in self._typed
+
+
+def asks_framework(value: Made) -> bool:
+    """Whether it is what a framework reads a dependency from."""
+    return value.name.rpartition(".")[2] in ("Depends", "Security")
+
+
+def is_supplied(value: Value) -> bool:
+    """Whether it is a dependency that a framework asks code for that is seen: `Depends(get_session)`."""
+    if not isinstance(value, Made) or not asks_framework(value):
+        return False
+    return not isinstance(value.argument(0, "dependency"), (Unknown, External, Bound))
 
 
 def says_anything(annotation: nodes.Expression) -> bool:

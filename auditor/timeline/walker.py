@@ -236,6 +236,7 @@ class Walker:
         """`target = value`: variables, attributes, items of what is known, unpacking."""
         if isinstance(target, nodes.Name):
             value = self.database.connecting.held_as(target.id, value, frame, frame.function or frame.module)
+            value = self.database.told_by_use.variable(target.id, value, frame)
             return [state.bind(self.names.owner_of(target.id, frame), target.id, value)]
         if isinstance(target, nodes.Attribute):
             states: list[State] = []
