@@ -31,7 +31,6 @@ _TASK_METHODS = {
     "Middleware": frozenset({"before_process_message", "after_process_message", "after_skip_message"}),
 }
 _COMMANDS = frozenset({"BaseCommand", "AppCommand", "LabelCommand"})
-_COMMAND_METHODS = frozenset({"handle", "handle_label", "handle_app_config"})
 #: What Django calls of a middleware; all of them run outside the transaction of a view.
 _MIDDLEWARE_METHODS = frozenset(
     {"__call__", "process_request", "process_view", "process_response", "process_exception", "__acall__"}
@@ -67,8 +66,8 @@ def entry_of(info: FunctionInfo, objects: Objects) -> Entry:
             return Entry.MIDDLEWARE
         return Entry.VIEW if parameters[:1] == ["request"] else Entry.OTHER
     bases = {base.rpartition(".")[2] for base in objects.library_names(owner)}
-    if name in _COMMAND_METHODS and bases & _COMMANDS:
-        return Entry.COMMAND
+    if bases & _COMMANDS:
+        return Entry.COMMAND  # be it handle() or what that leads to: the process is the command's own
     if any(name in methods and base in bases for base, methods in _TASK_METHODS.items()):
         return Entry.TASK
     if name in _MIDDLEWARE_METHODS and (_is_middleware(owner) or "MiddlewareMixin" in bases):

@@ -312,7 +312,7 @@ class Statements:
         renewed = {setting.name for setting in settings}
         symbol = run.call.frame.symbol
         for setting in before.settings:
-            if setting.name in renewed:
+            if setting.name in renewed or (setting.name == "search_path" and not _goes_by_path(statement)):
                 continue
             current = setting.current
             if current.is_value and current.inherited:
@@ -407,6 +407,13 @@ def _asked(statement: Statement) -> str:
     """The setting that a statement only asks for; empty for all others."""
     names = {read.name.text.lower() for read in statement.setting_reads} if _only_asks(statement) else set()
     return names.pop() if len(names) == 1 else ""
+
+
+def _goes_by_path(statement: Statement) -> bool:
+    """Whether search_path tells what a statement means: it names something that is in no schema of its own."""
+    tables = (*statement.reads, *statement.writes)
+    own = [table for table in tables if not table.schema and not table.name.startswith("pg_")]
+    return bool(own) or statement.kind is Kind.CALL
 
 
 def _only_cleans(statement: Statement, settings: tuple[SettingSet, ...]) -> bool:
