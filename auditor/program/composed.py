@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
 #: So many texts are told of one expression at most, and so far are names and helpers followed.
 MOST_OPTIONS = 4
-FAR = 5
+FAR = 9
+#: So many parts are looked at for one module: what is left then are holes.
+MOST_PARTS = 100_000
 #: What gives the text it is given, as far as SQL is concerned.
-_SAME = frozenset({"SQL", "text", "DDL", "dedent", "cleandoc", "str", "strip", "lstrip", "rstrip", "as_string"})
+_SAME = frozenset({"SQL", "text", "DDL", "dedent", "cleandoc", "str", "as_string"})
+#: Methods of a text that give it without what they are given.
+_STRIPS = frozenset({"strip", "lstrip", "rstrip", "removeprefix", "removesuffix"})
 _BRACES = re.compile(r"\{\{|\}\}|\{(\w*)[^{}]*\}")
 _PERCENT = re.compile(r"%%|%(?:\((\w+)\))?[-#0 +.\d]*[sdir]")
 #: Placeholders that tell what they are, wherever their template is filled in.
@@ -136,6 +140,7 @@ class _Composer:
     def __init__(self, module: ModuleInfo, wanted: str) -> None:
         self._wanted = wanted
         self._scopes = Scopes(module)
+        self._left = MOST_PARTS
 
     def begins(self, made: Composed) -> bool:
         return any(piece is not None and self._wanted in piece.value.lower() for piece in made)
@@ -162,6 +167,9 @@ class _Composer:
         return [HOLE if self.begins(made) and not isinstance(node, nodes.Text) else made for made in options]
 
     def _made(self, node: object, scope: Scope, far: int) -> list[Composed]:
+        self._left -= 1
+        if self._left < 0:
+            return [HOLE]
         if isinstance(node, nodes.Text):
             return _joined(
                 [(Stretch(piece, node.span, index, 0),)] if isinstance(piece, str) else self._options(piece, scope, far)
@@ -205,6 +213,8 @@ class _Composer:
             return self._format(node, base, scope, far)
         if name == "join" and base is not None and len(node.arguments) == 1:
             return self._join(node.arguments[0], base, scope, far)
+        if name in _STRIPS and base is not None:
+            return self._made(base, scope, far)
         if name in _SAME:
             # A method of the text, or a function that is given it.
             inner = node.arguments[0] if node.arguments else base
