@@ -13,10 +13,7 @@ RULE = Rule("TA111", "cleanup-not-committed", Severity.ERROR, triggers=(*SETTING
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:
-    for leak in timeline.leaks():
-        lost = leak.lost_cleanup
-        if lost is None or (leak.tenant is None and not leak.is_role):
-            continue
+    for leak, lost in timeline.lost_cleanups():
         if lost.refused:
             what = (
                 f"this cleanup of {leak.name} is refused after an error, and the connection goes on with the old value"

@@ -14,6 +14,8 @@ RULE = Rule("TA106", "session-search-path", Severity.WARNING, triggers=(rb"searc
 
 def check(timeline: Timeline) -> Iterator[Finding]:
     for leak in timeline.search_path_leaks():
+        if leak.lost_cleanup is not None:
+            continue
         finding = RULE.at(
             leak.set_at,
             "search_path is set to a tenant's schema for the session: it outlives the job, "

@@ -239,9 +239,16 @@ class Timeline:
         A path that is the same for all, or that only a deployment chooses, may stay.
         """
         for leak in self.leaks():
-            if leak.name == "search_path" and leak.varies and leak.lost_cleanup is None:
+            if leak.name == "search_path" and leak.varies:
                 named = self.program.speaks_of_tenants(leak.set_at)
                 yield leak._replace(sure=min(leak.sure, Confidence.MEDIUM) if named else Confidence.LOW)
+
+    def lost_cleanups(self) -> Iterator[tuple[Leak, LostCleanup]]:
+        """Values that stay because what was to take them away was undone."""
+        named = (leak for leak in self.leaks() if leak.tenant is not None or leak.is_role)
+        for leak in (*named, *self.search_path_leaks()):
+            if leak.lost_cleanup is not None:
+                yield leak, leak.lost_cleanup
 
     def _any_reset_touches(self, name: str) -> bool:
         """Whether a reset callback of some pool clears the setting."""

@@ -10,6 +10,7 @@ from auditor.timeline.values import (
     UNKNOWN,
     Bound,
     Either,
+    External,
     Items,
     Literal,
     Made,
@@ -44,6 +45,8 @@ class Resolved(NamedTuple):
     read: str = ""
     #: It differs from job to job, wherever it is asked for.
     of_task: bool = False
+    #: Only the deployment chooses it: it is the same for all jobs.
+    deployed: bool = False
 
 
 class Bindings:
@@ -66,6 +69,20 @@ class Bindings:
         if term.kind in (TermKind.LITERAL, TermKind.COLUMN):
             return self._written(term)
         return Resolved(None)
+
+    def listed(self, term: Term) -> Resolved:
+        """What the value of a setting comes to, which may be a list: `SET search_path TO a, b`."""
+        if term.kind is not TermKind.OTHER or not term.parts:
+            return self.resolve(term)
+        parts = [self.resolve(part) for part in term.parts]
+        texts = [part.text for part in parts if part.text is not None]
+        known = len(texts) == len(parts)
+        return Resolved(
+            ", ".join(texts) if known else None,
+            raw=any(part.raw for part in parts),
+            of_task=any(part.of_task for part in parts),
+            deployed=not known and all(part.deployed or part.text is not None for part in parts),
+        )
 
     def alternatives(self, term: Term) -> tuple[str, ...]:
         """The texts that a term may come to; none where it may be anything else, too."""
@@ -105,6 +122,7 @@ class Bindings:
             return Resolved(term.text, is_true=truth)
         parts = []
         raw = known = of_task = False
+        deployed = True
         for index, part in enumerate(term.text.split(HOLE_OPEN)):
             if index == 0:
                 parts.append(part)
@@ -113,9 +131,10 @@ class Bindings:
             inner = self._of_value(self._hole(int(number)) if number.isdecimal() else UNKNOWN, parameter=False)
             raw |= inner.raw
             of_task |= inner.of_task
+            deployed &= inner.deployed or inner.text is not None
             known = inner.text is None or known
             parts.extend([inner.text or "", rest])
-        return Resolved(None if known else "".join(parts), raw=raw, of_task=of_task)
+        return Resolved(None if known else "".join(parts), raw=raw, of_task=of_task, deployed=known and deployed)
 
     def _hole(self, number: int) -> Value:
         return self._text.holes[number] if 0 <= number < len(self._text.holes) else UNKNOWN
@@ -142,7 +161,27 @@ class Bindings:
             return Resolved(text, is_null=known is None, is_true=truth, parameter=parameter)
         read = next((one.setting for one in options_of(value) if isinstance(one, Unknown) and one.setting), "")
         raw = not parameter and not _plain(value)
-        return Resolved(None, parameter=parameter, raw=raw, read=read, of_task=of_task(value))
+        return Resolved(
+            None, parameter=parameter, raw=raw, read=read, of_task=of_task(value), deployed=_of_deployment(value)
+        )
+
+
+#: What modules and objects are called that hold what a deployment chooses.
+_DEPLOYMENT = frozenset({"settings", "config", "conf", "environ"})
+
+
+def _of_deployment(value: Value) -> bool:
+    """Whether a value is read from the settings of a framework or from the environment: no job brings it along."""
+    if isinstance(value, Quoted):
+        return _of_deployment(value.value)
+    if isinstance(value, Text):
+        return all(_of_deployment(part) for part in value.holes)
+    if isinstance(value, External):
+        return not _DEPLOYMENT.isdisjoint(value.name.split(".")[:-1])
+    if isinstance(value, Made):
+        return value.name in ("os.getenv", "os.environ.get")
+    options = options_of(value)
+    return len(options) > 1 and all(isinstance(option, Text) or _of_deployment(option) for option in options)
 
 
 def _named(name: str, holes: tuple[Value, ...]) -> str:

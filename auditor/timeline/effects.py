@@ -151,7 +151,7 @@ class Effects:
     def setting(self, changed: SettingChange, bindings: Bindings, locate: Locate) -> SettingSet:
         """A change of a setting, what comes from outside being filled in; its name is … where it is not known."""
         lowered = (bindings.resolve(changed.name).text or bindings.name_of(changed.name)).lower()
-        value = bindings.resolve(changed.value)
+        value = bindings.listed(changed.value)
         local = bindings.resolve(changed.local)
         where = Where.UNKNOWN if local.is_true is None else Where.LOCAL if local.is_true else Where.SESSION
         return SettingSet(
@@ -238,6 +238,9 @@ def _clears(name: str, value: Resolved) -> bool:
     """Whether setting to the value leaves no tenant, and no other role."""
     if value.is_null or value.text == "":
         return True
+    if name == "search_path":
+        # A path that is the same for all jobs is what a tenant's is taken back with.
+        return value.text is not None or value.deployed
     return (
         name in ("role", "session_authorization")
         and value.text is not None
