@@ -468,9 +468,14 @@ class Calls:
         state = self.work(call.state, call.place, called_name(callee), keys, call.frame)
         raised = self.walker.raised("python", None, call.span, call.frame)
         call.flow.raises.append((self.walker.failed(state, raised), raised))
-        if key is not None:
-            self.walker.database.endings.may_fail(key, state, call.flow, call.span, call.frame)
-        return [(state, given)]
+        if key is None:
+            return [(state, given)]
+        self.walker.database.endings.may_fail(key, state, call.flow, call.span, call.frame)
+        ways = [state]
+        if isinstance(callee, Unknown):
+            # What a decorator is put around, or a callback, does the work, and commits it as any work is.
+            ways += self.walker.database.endings.kept_by_user(key, state, call.frame, call.span)
+        return [(way, given) for way in ways]
 
     def _annotated(self, callee: Value, row: bool) -> Value:
         """What a call that is not followed gives: the client of a library, where the function says so."""

@@ -235,9 +235,12 @@ class Pools:
     # Back into the pool
 
     def release(
-        self, pool: Key, key: Key, state: State, frame: Frame, span: nodes.Span, close: bool = False
+        self, pool: Key, key: Key, state: State, frame: Frame, span: nodes.Span, close: bool = False, by: str = "pool"
     ) -> list[State]:
-        """The connection goes back: what is open is rolled back, reset= runs, the next borrower comes."""
+        """The connection goes back: what is open is rolled back, reset= runs, the next borrower comes.
+
+        `by` is the kind of handover: "session" where whoever gives it back is not seen.
+        """
         info = self.known[pool]
         place = frame.module.place(span)
         before = state.connections.get(key)
@@ -260,7 +263,7 @@ class Pools:
         for after, raised in self.run(info, Callback.RESET, key, state, frame, span):
             connection = after.connections[key]
             if not raised and not (connection.in_transaction and info.driver.pool_discards_busy):
-                after = self._handed_over(info, key, after, place, frame, span)
+                after = self._handed_over(info, key, after, place, frame, span, by)
             states.append(after.disconnect(key))
         return merge(states)
 
@@ -278,7 +281,7 @@ class Pools:
         return state
 
     def _handed_over(
-        self, info: PoolInfo, key: Key, state: State, place: Place, frame: Frame, span: nodes.Span
+        self, info: PoolInfo, key: Key, state: State, place: Place, frame: Frame, span: nodes.Span, by: str
     ) -> State:
         connection = state.connections[key]
         left = connection
@@ -286,8 +289,8 @@ class Pools:
             left = self.walker.database.sessions.listeners.renewed(info, key, state, frame, span).connections[key]
         left = replace(left, settings=tuple(one for one in left.settings if not self._is_default(info, one)))
         if self.outlives(info):
-            heir = connection.made
-            event = Handover(place, key, "pool", connection, left, heir, info.key, frame.symbol, connection.sure)
+            heir = connection.made if by == "pool" else place
+            event = Handover(place, key, by, connection, left, heir, info.key, frame.symbol, connection.sure)
             state = self.walker.see(event, state)
         waiting = self.walker.keys.of("returned", info.returned_to)
         return state.connect(waiting, replace(connection, released=place))

@@ -17,6 +17,7 @@ from auditor.timeline.connection import Life, Status
 from auditor.timeline.cycles import Cycles
 from auditor.timeline.entries import Entry, entry_of, is_task
 from auditor.timeline.events import Handover, JobEnded, Ran
+from auditor.timeline.handed_out import HandedOut
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.offered import is_relayed
 from auditor.timeline.provided import Provided
@@ -61,6 +62,7 @@ class Roots:
         self._afterwards = Afterwards(walker)
         self._cycles = Cycles(walker)
         self._provided = Provided(walker)
+        self._handed_out = HandedOut(walker)
 
     def walk(self, progress: Progress) -> list[Root]:
         """Walk all of them: scripts first, then what nothing names, then what was not reached from those.
@@ -355,6 +357,8 @@ class Roots:
         span: nodes.Span | None,
         once: bool,
     ) -> list[tuple[str, State]]:
+        if not once and span is not None:
+            self._handed_out.told(flow, frame, span)
         ways = [("end", state) for state in [*ends, *(state for state, _ in flow.returns)]]
         ways += [("raise", state) for state, _ in flow.raises]
         finished = []
