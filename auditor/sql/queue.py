@@ -20,6 +20,7 @@ from auditor.sql.queue_view import (
     asks_for_free,
     assigned,
     cleared,
+    compared,
     fence_of,
     how_locked,
     inside,
@@ -32,6 +33,7 @@ from auditor.sql.queue_view import (
     names_worker,
     overdue,
     raises_attempts,
+    renewed,
     resets_attempts,
     set_states,
     taken_by,
@@ -86,6 +88,8 @@ class Step(NamedTuple):
     extends: str = ""  #: a heartbeat: the column it renews
     capped: bool = False  #: and whether it stops at some time, whatever the worker says
     sets: tuple[str, ...] = ()  #: the columns of an UPDATE that are set
+    renews: tuple[str, ...] = ()  #: and those among them that are given another value each time, whatever their names
+    compares: tuple[str, ...] = ()  #: the columns that must hold what the caller was once given
     tells_error: bool = False  #: writes down what went wrong
     fixed_error: bool = False  #: and in words that are the same whatever that was
     returns: bool = False
@@ -189,6 +193,8 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         extends=_renewed(query),
         capped=is_capped(query, until),
         sets=tuple(made.column for made in query.assignments),
+        renews=renewed(query),
+        compares=compared(query),
         tells_error=bool(assigned(query, words.is_error)),
         fixed_error=is_fixed(query, words.is_error),
         returns=bool(query.returning),

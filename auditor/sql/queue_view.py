@@ -240,6 +240,23 @@ def _version_of(query: Query) -> str:
     return next((column for column in seen if column in raised or words.is_version(column)), "")
 
 
+def renewed(query: Query) -> tuple[str, ...]:
+    """The columns that a change gives a value of its own: one from outside, one that is made, or the next number."""
+    fresh = (TermKind.PARAMETER, TermKind.HOLE, TermKind.CALL, TermKind.ADD)
+    made = (one for one in query.assignments if any(part.kind in fresh for part in inside(one.value)))
+    return tuple(one.column for one in made if not words.is_status(one.column))
+
+
+def compared(query: Query) -> tuple[str, ...]:
+    """The columns that must hold a value from outside for a row to be changed."""
+    given = (TermKind.PARAMETER, TermKind.HOLE, TermKind.COLUMN)
+    return tuple(
+        found.column
+        for found in query.conditions
+        if found.operator == "=" and not found.optional and any(part.kind in given for part in inside(found.value))
+    )
+
+
 def is_bound(found: Comparison) -> bool:
     """attempts < maximum, in whatever direction."""
     if found.operator not in ("<", "<=", ">", ">=", "=") or found.value.kind is TermKind.NOW:

@@ -348,6 +348,18 @@ def _renews(beat: At, taker: At) -> bool:
     return taker.step.watches in beat.step.sets or not taker.step.watches
 
 
+def _with_fences(steps: list[At]) -> tuple[At, ...]:
+    """The steps, where a column is a fence because claims renew it and an end compares it, whatever its name is."""
+    claims = [at.step for at in steps if at.step.kind is StepKind.CLAIM and at.step.how == "lease"]
+    renewed = {column for claim in claims for column in claim.renews if column not in claim.compares}
+    return tuple(
+        at._replace(step=at.step._replace(fence=next((one for one in at.step.compares if one in renewed), "")))
+        if not at.step.fence and at.step.kind is not StepKind.CLAIM
+        else at
+        for at in steps
+    )
+
+
 def queues_of(told: Iterable[Told], hidden: frozenset[Place], called_off: frozenset[Place]) -> tuple[LeaseQueue, ...]:
     """The queues among all steps; the heartbeats that work has hidden, and the queries for jobs to be called off."""
     ran: dict[tuple[str, str], list[At]] = {}
@@ -370,7 +382,7 @@ def queues_of(told: Iterable[Told], hidden: frozenset[Place], called_off: frozen
     found = (
         LeaseQueue(
             table,
-            tuple(steps),
+            _with_fences(steps),
             tuple(defined.get(table, ())),
             tuple(step for name, step in unnamed if name != table or UNNAMED in table),
             hidden,

@@ -49,6 +49,17 @@ def assume_kind(test: nodes.Call, truth: bool, state: State, frame: Frame, walke
     return state.bind(owner, name, either(kept)) if kept else None
 
 
+def assume_closed(place: nodes.Expression, state: State, frame: Frame, walker: Walker) -> State:
+    """What is known once `connection.closed` has come out true: nothing is left on it, and it has no next user."""
+    with walker.quietly():
+        found = [value for _, value in walker.evaluate(place, state, frame, Flow())]
+    one = found[0] if len(found) == 1 else None
+    known = state.connections.get(one.key) if isinstance(one, Connection) else None
+    if not isinstance(one, Connection) or known is None or known.in_transaction or state.job.claims:
+        return state
+    return walker.database.endings.closed(one.key, state)
+
+
 def kept_in(place: nodes.Expression, state: State, frame: Frame, walker: Walker) -> tuple[Key, str] | None:
     """Whose variable or attribute is asked about, and its name."""
     if isinstance(place, nodes.Name):

@@ -25,7 +25,7 @@ from auditor.timeline.rendered import parts_of
 from auditor.timeline.scout import Scout
 from auditor.timeline.scratch import Scratch
 from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
-from auditor.timeline.told_apart import assume_kind, kept_in
+from auditor.timeline.told_apart import assume_closed, assume_kind, kept_in
 from auditor.timeline.types import Types
 from auditor.timeline.upgrades import Upgrades
 from auditor.timeline.values import (
@@ -399,6 +399,8 @@ class Walker:
             )
         if isinstance(test, nodes.Call):
             return assume_kind(test, truth, state, frame, self)
+        if isinstance(test, nodes.Attribute) and test.name == "closed" and truth:
+            return assume_closed(test.value, state, frame, self)
         return self._assume_place(test, truth, state, frame, of_none=False)
 
     def _assume_place(

@@ -43,3 +43,34 @@ def test_one_that_is_closed_when_it_is_made(tmp_path: Path) -> None:
 
 def test_one_that_is_given_back_when_it_is_made(tmp_path: Path) -> None:
     assert find(tmp_path, {"app.py": GIVEN}) == []
+
+
+RESET = """
+from psycopg_pool import ConnectionPool
+
+
+def reset(conn):
+    conn.autocommit = True
+    try:
+        conn.execute("RESET ALL")
+    finally:
+        {back}
+
+
+pool = ConnectionPool("dbname=app", reset=reset)
+
+
+def run(tenant):
+    with pool.connection() as conn:
+        conn.execute("SELECT set_config('app.tenant', %s, true)", (tenant,))
+"""
+
+
+def test_one_that_is_closed_need_not_be_switched_back(tmp_path: Path) -> None:
+    open_one = "if not conn.closed:\n            conn.autocommit = False"
+    assert find(tmp_path, {"app.py": RESET.format(back=open_one)}) == []
+
+
+def test_one_that_is_open_must_be(tmp_path: Path) -> None:
+    closed_one = "if conn.closed:\n            conn.autocommit = False"
+    assert [one.code for one in find(tmp_path, {"app.py": RESET.format(back=closed_one)})] == ["TA206"]

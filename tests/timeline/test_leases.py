@@ -423,3 +423,45 @@ def give_back(conn, job, state):
 def test_time_limits_in_a_table_beside_the_queue(tmp_path: Path) -> None:
     assert any(one.startswith("TA401") for one in codes(tmp_path, IN_TWO_TABLES))
     assert not any(one.startswith("TA401") for one in codes(tmp_path, IN_TWO_TABLES + ASKED_BESIDE))
+
+
+ANY_NAME = """
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def claim(mark):
+    with pool.connection() as conn:
+        return conn.execute(
+            "UPDATE jobs SET status = 'running', started_at = now(), TAKEN WHERE id = (SELECT id FROM jobs"
+            " WHERE status = 'queued' OR (status = 'running' AND started_at < now() - interval '1 hour')"
+            " LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id, ticket",
+            {"mark": mark},
+        ).fetchone()
+
+
+def done(job, ticket):
+    with pool.connection() as conn:
+        conn.execute(
+            "UPDATE jobs SET status = 'done' WHERE id = %(job)s AND ASKED", {"job": job, "ticket": ticket}
+        )
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "asked", "found"),
+    [
+        ("ticket = gen_random_uuid()", "ticket = %(ticket)s::uuid", False),
+        ("ticket = %(mark)s", "ticket = %(ticket)s", False),
+        ("ticket = ticket + 1", "ticket = %(ticket)s", False),
+        ("ticket = 'taken'", "ticket = %(ticket)s", True),
+        ("ticket = gen_random_uuid()", "shard = %(ticket)s", True),
+        ("ticket = gen_random_uuid()", "ticket IS NOT NULL", True),
+    ],
+)
+def test_what_a_claim_renews_and_an_end_compares_is_a_fence(
+    tmp_path: Path, taken: str, asked: str, found: bool
+) -> None:
+    told = codes(tmp_path, ANY_NAME.replace("TAKEN", taken).replace("ASKED", asked))
+    assert any(one.startswith("TA402") for one in told) is found
