@@ -419,7 +419,9 @@ class Timeline:
     def refused_counts(self) -> Iterator[tuple[Ran, Mark | None]]:
         """Counts of a failure on the connection that the failure has aborted, and the claim made in its transaction."""
         for ran in self.of(Ran):
-            if ran.before.status is not Status.ABORTED or ran.before.aborted_before or Deed.COUNT not in ran.deeds:
+            if ran.before.status is not Status.ABORTED or Deed.COUNT not in ran.deeds:
+                continue
+            if ran.before.aborted_before or ran.before.aborted_at_end:
                 continue
             marks = {mark.deed: mark for mark in ran.before.pending}
             if Deed.CLAIM in marks or Deed.WORK in marks:

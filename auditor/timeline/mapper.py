@@ -12,6 +12,7 @@ from auditor.timeline import orm, strings
 from auditor.timeline.bindings import Bindings
 from auditor.timeline.orm import clause, expression
 from auditor.timeline.state import State, merge
+from auditor.timeline.synonyms import stands_for
 from auditor.timeline.values import (
     FALSE,
     NONE,
@@ -162,7 +163,10 @@ class Mapper:
         """The column that an attribute of a model stands for."""
         if name.startswith("__") or not self._table(info):
             return None
-        for base in self.walker.objects.lineage(info):
+        lineage = tuple(self.walker.objects.lineage(info))
+        defined = next((base.members[name] for base in lineage if name in base.members), None)
+        name = stands_for(defined) or name
+        for base in lineage:
             member = base.members.get(name)
             if isinstance(member, nodes.Assign):
                 return Clause(Text(self._named(member, name)), table=self._table(info))

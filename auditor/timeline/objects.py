@@ -12,6 +12,7 @@ from auditor.sql.words import is_status, state_called, words
 from auditor.timeline import orm, rendered
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge
+from auditor.timeline.synonyms import stands_for
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
@@ -141,7 +142,8 @@ class Objects:
         if name == "__class__" and isinstance(receiver, Instance):
             return [(state, Class(receiver.info))]
         member = self.class_member(receiver, name)
-        column = None if isinstance(member, Function) else self.walker.mapper.attribute(receiver, name)
+        named = isinstance(member, Function) and isinstance(receiver, Class) and stands_for(member.info.node)
+        column = self.walker.mapper.attribute(receiver, name) if named or not isinstance(member, Function) else None
         if column is not None:
             return [(state, column)]
         if isinstance(member, Function):

@@ -10,6 +10,7 @@ from auditor.drivers.model import Binding
 from auditor.findings import Confidence
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind, Span, Statement
+from auditor.sql.queue import Step, StepKind
 from auditor.timeline import connection as change
 from auditor.timeline.beside import marks_beside
 from auditor.timeline.bindings import Bindings
@@ -140,6 +141,7 @@ class Statements:
             # Work that fails has been begun all the same.
             begun = work and before.in_transaction and before.pending
             tried = before.marked(Mark(Deed.WORK, place)) if begun else before
+            tried = replace(tried, aborted_at_end=tried.spared and _only_ends(done.steps))
             self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
         if begins and driver is not None and after.status is Status.IDLE:
             after = replace(after, misled=connection.blind or not driver.watches_status)
@@ -414,6 +416,11 @@ def _goes_by_path(statement: Statement) -> bool:
     tables = (*statement.reads, *statement.writes)
     own = [table for table in tables if not table.schema and not table.name.startswith("pg_")]
     return bool(own) or statement.kind is Kind.CALL
+
+
+def _only_ends(steps: tuple[Step, ...]) -> bool:
+    """Whether a statement ends a job by its id, and does nothing else."""
+    return bool(steps) and all(step.kind is StepKind.FINISH and step.by_id for step in steps)
 
 
 def _only_cleans(statement: Statement, settings: tuple[SettingSet, ...]) -> bool:

@@ -334,3 +334,42 @@ def test_a_crash_kills_the_next_worker_only_where_the_job_comes_back(tmp_path: P
     told = {one.partition(" ")[0] for one in codes(tmp_path, textwrap.dedent(CRASHES + reaps))}
     assert bool(told & {"TA304", "TA308"}) is again
     assert ("TA401" in told) is not again
+
+
+IN_SAVEPOINT = """
+    from django.db import models, transaction
+
+    class Invoice(models.Model):
+        paid = models.BooleanField()
+
+    class Job(models.Model):
+        status = models.CharField()
+        attempts = models.IntegerField()
+
+    @transaction.atomic
+    def run():
+        job = Job.objects.select_for_update(skip_locked=True).filter(status="queued", attempts__lt=5).first()
+        if job is None:
+            return
+        try:
+            WORK
+            job.status = "done"
+            job.save()
+        except Exception:
+            job.attempts += 1
+            job.status = "queued"
+            job.save()
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "refused"),
+    [
+        ("with transaction.atomic(): Invoice.objects.filter(pk=1).update(paid=True)", False),
+        ("Invoice.objects.filter(pk=1).update(paid=True)", True),
+        ("with transaction.atomic(): pass\n            Invoice.objects.filter(pk=1).update(paid=True)", True),
+    ],
+)
+def test_work_in_a_savepoint_leaves_the_transaction_as_it_was(tmp_path: Path, work: str, refused: bool) -> None:
+    told = codes(tmp_path, textwrap.dedent(IN_SAVEPOINT.replace("WORK", work)))
+    assert any(one.startswith("TA303") for one in told) is refused

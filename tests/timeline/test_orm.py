@@ -329,3 +329,37 @@ def test_a_model_that_speaks_of_another_is_asked_for_what_it_has(tmp_path: Path)
     """
     found = texts(tmp_path, textwrap.dedent(body))
     assert [text.partition(" SET")[0] for text in found] == ["SELECT * FROM orders WHERE id = 1", "UPDATE orders"]
+
+
+SYNONYMS = """
+from sqlalchemy.ext.hybrid import hybrid_property
+from sqlalchemy.orm import declared_attr, synonym
+
+
+class Task(Base):
+    __tablename__ = "tasks"
+    _status = mapped_column("status", String)
+    status = synonym("_status")
+
+    @declared_attr
+    def state(cls):
+        return synonym("_status", descriptor=property(lambda self: self._status))
+
+    @hybrid_property
+    def phase(self):
+        return self._status
+
+    @property
+    def shown(self):
+        return self._status
+
+
+def run(session: Session):
+    session.execute(select(Task).where(Task.ASKED == "queued"))
+"""
+
+
+@pytest.mark.parametrize(("asked", "known"), [("status", True), ("state", True), ("phase", True), ("shown", False)])
+def test_another_name_of_a_column_stands_for_it(tmp_path: Path, asked: str, known: bool) -> None:
+    told = texts(tmp_path, SYNONYMS.replace("ASKED", asked))
+    assert (told == ["SELECT * FROM tasks WHERE status = 'queued'"]) is known, told
