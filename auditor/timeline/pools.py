@@ -246,6 +246,10 @@ class Pools:
         before = state.connections.get(key)
         if before is None:
             return [state]
+        if before.pool is None and before.life is Life.GIVEN and before.made is None:
+            # Nobody saw it taken out: it was made as the others of the pool are.
+            before = replace(before, prepares_after=info.prepares_after)
+            state = state.connect(key, before)
         state = self._strand(before, state, place)
         if before.in_transaction and self.walker.database.endings.sends_end(before):
             state = self.walker.database.endings.end(key, state, "rollback", "the pool", place, frame)

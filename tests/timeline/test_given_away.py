@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.timeline.world import find
 
 if TYPE_CHECKING:
@@ -74,3 +76,40 @@ def test_one_that_is_closed_need_not_be_switched_back(tmp_path: Path) -> None:
 def test_one_that_is_open_must_be(tmp_path: Path) -> None:
     closed_one = "if conn.closed:\n            conn.autocommit = False"
     assert [one.code for one in find(tmp_path, {"app.py": RESET.format(back=closed_one)})] == ["TA206"]
+
+
+GIVEN_BACK = """
+from psycopg import Connection
+from psycopg_pool import ConnectionPool
+
+
+def reset(conn):
+    conn.autocommit = True
+    try:
+        conn.execute("DISCARD ALL")
+    finally:
+        conn.autocommit = False
+
+
+pool = ConnectionPool("dbname=app", reset=reset, kwargs={KWARGS})
+
+
+class Kernel:
+    def begin(self, conn: Connection):
+        conn.execute("SELECT 1")
+
+    def release(self, conn: Connection):
+        pool.putconn(conn)
+
+    def run(self, conn: Connection):
+        try:
+            self.begin(conn)
+        finally:
+            self.release(conn)
+"""
+
+
+@pytest.mark.parametrize(("kwargs", "found"), [('{"prepare_threshold": None}', []), ("{}", ["TA201"])])
+def test_what_is_given_back_was_made_by_the_pool(tmp_path: Path, kwargs: str, found: list[str]) -> None:
+    told = find(tmp_path, {"app.py": GIVEN_BACK.replace("{KWARGS}", kwargs)})
+    assert [one.code for one in told] == found
