@@ -211,7 +211,10 @@ class LeaseQueue:
         )
         looks = (step for step in self.may_any_of(StepKind.LOOK, StepKind.CLAIM) if step.watches or step.states)
         stalled = any(step.kind is StepKind.LOOK or step.watches for step in looks)
-        return self.retaken_by is not None or bool(self.rescues) or any(True for _ in many) or stalled
+        # Who locks those that somebody has, and not one by its id, looks after them.
+        locks = (step for step in self.may_any_of(StepKind.CLAIM) if step.how == "row lock")
+        watched = any(_HELD.intersection(step.asks) for step in locks)
+        return self.retaken_by is not None or bool(self.rescues) or any(True for _ in many) or stalled or watched
 
     # Fences
 

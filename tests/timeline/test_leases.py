@@ -465,3 +465,19 @@ def test_what_a_claim_renews_and_an_end_compares_is_a_fence(
 ) -> None:
     told = codes(tmp_path, ANY_NAME.replace("TAKEN", taken).replace("ASKED", asked))
     assert any(one.startswith("TA402") for one in told) is found
+
+
+LOCKED_WHILE_RUNNING = """
+
+def look_after():
+    with pool.connection() as conn:
+        return conn.execute(
+            "SELECT id FROM jobs WHERE status = STATE ORDER BY checked LIMIT 20 FOR UPDATE SKIP LOCKED"
+        ).fetchall()
+"""
+
+
+@pytest.mark.parametrize(("state", "found"), [("'running'", False), ("'done'", True)])
+def test_who_locks_running_jobs_looks_after_them(tmp_path: Path, state: str, found: bool) -> None:
+    told = codes(tmp_path, TOLD_BY_ID + POLLED + LOCKED_WHILE_RUNNING.replace("STATE", state))
+    assert any(one.startswith("TA401") for one in told) is found
