@@ -9,7 +9,7 @@ from auditor.rule import SETTING_TRIGGERS, Finding, Rule, Severity, Timeline
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RULE = Rule("TA101", "session-tenant", Severity.ERROR, triggers=SETTING_TRIGGERS)
+RULE = Rule("TA101", "session-tenant", Severity.ERROR, triggers=SETTING_TRIGGERS, yields_to=("TA110",))
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:

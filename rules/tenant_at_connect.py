@@ -9,7 +9,13 @@ from auditor.rule import CONNECT_TRIGGERS, SETTING_TRIGGERS, Confidence, Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RULE = Rule("TA107", "tenant-at-connect", Severity.WARNING, triggers=(*SETTING_TRIGGERS, *CONNECT_TRIGGERS))
+RULE = Rule(
+    "TA107",
+    "tenant-at-connect",
+    Severity.WARNING,
+    triggers=(*SETTING_TRIGGERS, *CONNECT_TRIGGERS),
+    yields_to=("TA110",),
+)
 
 _MEND = "set it in each job, inside the transaction that does the work: set_config('{}', …, true)"
 

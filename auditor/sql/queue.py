@@ -28,6 +28,7 @@ from auditor.sql.queue_view import (
     is_bounded,
     is_capped,
     is_fixed,
+    named_from_outside,
     names_one,
     names_something,
     names_worker,
@@ -101,6 +102,7 @@ class Step(NamedTuple):
     free: bool = False  #: its conditions ask for jobs that nobody has
     asks: tuple[str, ...] = ()  #: the states that its conditions ask for
     states: tuple[str, ...] = ()  #: the states that are set: queued, running, done, failed, dead
+    named: tuple[str, ...] = ()  #: the columns that its conditions hold against a value from outside
 
     @property
     def sweeps(self) -> bool:
@@ -206,6 +208,7 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         free=asks_for_free(conditions),
         asks=tuple(sorted(asked_states(conditions))),
         states=tuple(sorted(set_states(query))),
+        named=named_from_outside(conditions),
     )
 
 
@@ -358,6 +361,7 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
         many=takes_many(query),
         free=asks_for_free(query.conditions),
         asks=tuple(sorted(asked_states(query.conditions))),
+        named=named_from_outside(query.conditions),
     )
 
 

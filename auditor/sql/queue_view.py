@@ -151,6 +151,12 @@ def names_something(query: Query) -> bool:
     return any(True for _ in _named_from_outside(query))
 
 
+def named_from_outside(conditions: Iterable[Comparison]) -> tuple[str, ...]:
+    """The columns that conditions hold against a value from outside."""
+    given = (TermKind.PARAMETER, TermKind.HOLE)
+    return tuple(sorted({found.column for found in conditions if found.operator == "=" and found.value.kind in given}))
+
+
 def _named_from_outside(query: Query) -> Iterator[Comparison]:
     given = (TermKind.PARAMETER, TermKind.HOLE)
     return (

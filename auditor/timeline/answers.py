@@ -38,7 +38,7 @@ from auditor.timeline.events import (
 )
 from auditor.timeline.idle import EndlessWait, endless_waits
 from auditor.timeline.leases import STILL
-from auditor.timeline.queues import JobRun, Queues, Recovery, UnboundedClaim
+from auditor.timeline.queues import Claim, JobRun, Queues, Recovery, UnboundedClaim
 from auditor.timeline.repeats import RepeatableCall, repeatable
 from auditor.timeline.rights import Bypass, Rights, bypasses
 from auditor.timeline.security import HiddenQueue, JudgedPolicy, Security
@@ -549,11 +549,17 @@ class Timeline:
         return unset(self, self._security)
 
     def hidden_queues(self) -> Iterator[HiddenQueue]:
-        """Tables that are claimed from without a tenant, under policies that then hide every row."""
-        for claim in self._queues.claims():
+        """Tables that are claimed from without a tenant, under policies that then hide every row.
+
+        Where some way leads to the claim as a tenant, there is a worker for each.
+        """
+        claims = list(self._queues.claims())
+        as_tenants = {claim.mark.place for claim in claims if self._has_tenant(claim)}
+        for claim in claims:
             # A row that is locked to be changed is no job, be its state what it may.
             takes = claim.step.how != "row lock" or claim.step.skip_locked or is_queue(claim.step.table)
-            if takes and not any(
-                self.program.catalogue.is_tenant(name) is not None for name in claim.settings_in_force
-            ):
+            if takes and claim.mark.place not in as_tenants:
                 yield from self._security.hidden(claim)
+
+    def _has_tenant(self, claim: Claim) -> bool:
+        return any(self.program.catalogue.is_tenant(name) is not None for name in claim.settings_in_force)

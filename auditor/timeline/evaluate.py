@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.program.origins import Origin
 from auditor.python import nodes
-from auditor.timeline import files, orm
+from auditor.timeline import dialects, files, orm
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.operators import compare, operate, subscript, truth_of
 from auditor.timeline.rendered import parts_of
@@ -355,6 +355,7 @@ class Evaluator:
             known: bool | None = True
             for operator, left, right in zip(node.operators, got, got[1:], strict=False):
                 answer = compare(operator, left, right)
+                answer = dialects.compared(operator, left, right) if answer is None else answer
                 known = (
                     False if answer is False or known is False else None if answer is None or known is None else True
                 )

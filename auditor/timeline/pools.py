@@ -204,8 +204,8 @@ class Pools:
         ways = [
             (after.connect(key, configured(after.connections[key])), raised)
             for after, raised in self.run(info, Callback.CONFIGURE, key, state, frame, span)
-            # A connection that it gives away, or opens anew, is not the one that is handed out.
-            if key in after.connections
+            # A connection that it gives away, or opens anew, or that breaks, is not the one that is handed out.
+            if _is_there(key, after)
         ]
         if not info.driver.pool_discards_busy:
             return merge([after for after, raised in ways if not raised]) or [state]
@@ -217,7 +217,7 @@ class Pools:
         states: list[State] = []
         for after in self._checked(info, key, state, frame, span):
             ways = self.run(info, Callback.CHECKOUT, key, after, frame, span)
-            states.extend(then for then, raised in ways if not raised)
+            states.extend(then for then, raised in ways if not raised and _is_there(key, then))
         return merge(states) or [state]
 
     def _checked(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
@@ -405,6 +405,11 @@ class Pools:
                 return event.place
             trace = trace.before
         return None
+
+
+def _is_there(key: Key, state: State) -> bool:
+    """Whether a connection can be handed out still."""
+    return key in state.connections and state.connections[key].status is not Status.CLOSED
 
 
 def change_unknown(state: State, key: Key) -> State:

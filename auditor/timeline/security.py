@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence, Place
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from auditor.timeline.queues import Claim
 
 
+_WORDS = re.compile(r"\w+")
+
+
 class JudgedPolicy(NamedTuple):
     """A policy that reads a tenant setting. `raises` is "missing", "empty" or "both", None where it does not."""
 
@@ -29,6 +33,12 @@ class JudgedPolicy(NamedTuple):
     sure: Confidence
     #: Where a function that the policy calls reads the setting, if the policy itself does not.
     read_by: Place | None = None
+
+
+def _names_tenant_of(claim: Claim, fact: PolicyFact) -> bool:
+    """Whether a claim asks for the jobs of one tenant: it knows whose they are, and may well be logged in as that."""
+    words = set(_WORDS.findall((fact.policy.using or "").lower()))
+    return not words.isdisjoint(claim.step.named)
 
 
 class HiddenQueue(NamedTuple):
@@ -132,7 +142,7 @@ class Security:
                 if (found := self._catalogue.is_tenant(name))
             ),
         )
-        if self.some_role_bypasses():
+        if self.some_role_bypasses() or _names_tenant_of(claim, fact):
             sure = Confidence.LOW
         yield HiddenQueue(facts.name, fact.place, claim.mark.place, sure)
 

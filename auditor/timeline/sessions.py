@@ -95,7 +95,8 @@ class Sessions:
     def _engine(self, driver: Driver, thing: Thing, call: Invocation) -> Value:
         dbapis = [_dbapi(option) for option in options_of(call.argument(0, "url"))]
         known = [dbapi for dbapi in dbapis if dbapi is not None]
-        if known and not any(dialect in _POSTGRES for dialect, _ in known):
+        # A fallback to another database says nothing of the URL that a deployment gives.
+        if len(known) == len(dbapis) and not any(dialect in _POSTGRES for dialect, _ in known):
             return Made(ELSEWHERE)
         default = "asyncpg" if thing is Thing.ASYNC_POOL else ""
         dbapi = next((name for dialect, name in known if dialect in _POSTGRES), default) or default
