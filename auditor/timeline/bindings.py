@@ -188,7 +188,13 @@ def _named(name: str, holes: tuple[Value, ...]) -> str:
     """A name with its holes filled in. Two that share the part that is known are taken for the same."""
     written = _filled(name, holes)
     # Where nothing of it is known, what the program calls it tells one from another.
-    return f"{UNNAMED}{_called(Text(name, holes))}" if UNNAMED in written and set(written) <= _NOTHING else written
+    return f"{UNNAMED}{_called(_own(name, holes))}" if UNNAMED in written and set(written) <= _NOTHING else written
+
+
+def _own(name: str, holes: tuple[Value, ...]) -> Text:
+    """A name with the holes that are in it, and not the others of its statement: a LIMIT, an id, another table."""
+    numbers = (part.partition(HOLE_CLOSE)[0] for part in name.split(HOLE_OPEN)[1:])
+    return Text(name, tuple(holes[int(one)] for one in numbers if one.isdecimal() and int(one) < len(holes)))
 
 
 def _filled(name: str, holes: tuple[Value, ...]) -> str:
