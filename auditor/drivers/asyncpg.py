@@ -95,6 +95,8 @@ DRIVER = Driver(
     spoken=(
         frozenset({"fetchrow", "execute"}),
         frozenset({"fetchval", "execute"}),
+        frozenset({"fetchrow", "acquire"}),
+        frozenset({"fetchval", "acquire"}),
         frozenset({"fetch", "execute", "transaction"}),
     ),
     autocommit=True,

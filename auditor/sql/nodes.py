@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from auditor.sql.dialect import span_of
 from auditor.sql.meaning import Comparison, Span, Table, Term, TermKind
-from auditor.sql.terms import FALSE, NOTHING, NULL, TRUE, called, column_in, literal, sum_of, word_term
+from auditor.sql.terms import FALSE, NOTHING, NULL, TRUE, called, column_in, literal, ordered, sum_of, word_term
 from auditor.sql.tokens import Lex, Token
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ _OPERATORS: dict[type[exp.Expression], str] = {
     exp.ILike: "like",
     exp.SimilarTo: "like",
 }
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"in": "not in", "is": "is not", "=": "<>", "like": "other"}
 
 #: Predicates: what tells something where it stands outside a WHERE.
@@ -214,8 +213,8 @@ class Nodes:
         elif isinstance(node, exp.In):
             yield self._in(node, span)
         elif isinstance(node, exp.Between):
-            yield self._ordered(self.term(node.this), ">=", self.term(node.args.get("low")), span)
-            yield self._ordered(self.term(node.this), "<=", self.term(node.args.get("high")), span)
+            yield ordered(self.term(node.this), ">=", self.term(node.args.get("low")), span)
+            yield ordered(self.term(node.this), "<=", self.term(node.args.get("high")), span)
         elif isinstance(node, exp.Is):
             yield self._is(node, span)
         elif not isinstance(node, exp.Exists):
@@ -225,32 +224,15 @@ class Nodes:
         lefts, rights = row_of(left), row_of(right)
         if lefts and rights and len(lefts) == len(rights):
             for one, other in zip(lefts, rights, strict=True):
-                yield self._ordered(self.term(one), operator, self.term(other), span)
+                yield ordered(self.term(one), operator, self.term(other), span)
         elif lefts:
             for one in lefts:
-                yield self._ordered(self.term(one), operator, self.term(right), span)
+                yield ordered(self.term(one), operator, self.term(right), span)
         elif (quantified := quantified_in(right)) is not None:
             name = {"=": "in", "<>": "not in"}.get(operator, "other")
             yield Comparison(column_in(self.term(left)), name, self.term(quantified), span)
         else:
-            yield self._ordered(self.term(left), operator, self.term(right), span)
-
-    def _ordered(self, left: Term, operator: str, right: Term, span: Span) -> Comparison:
-        """The comparison with its column on the left."""
-        column = column_in(left)
-        if not column or (left.kind is TermKind.OTHER and right.kind is TermKind.COLUMN):
-            # now() - started_at > limit is started_at < now() - limit.
-            less = (part for part in left.parts if part.kind is TermKind.SUBTRACT)
-            since = next((moved for part in less for one in part.parts if (moved := column_in(one))), "")
-            if left.kind is TermKind.NOW and since and right.kind is not TermKind.COLUMN:
-                ago = left._replace(parts=(Term(TermKind.SUBTRACT, "", (right,), (), right.span),))
-                return Comparison(since, _MIRRORED.get(operator, operator), ago, span)
-            other = column_in(right)
-            if other:
-                return Comparison(other, _MIRRORED.get(operator, operator), left, span)
-        if left.kind is TermKind.HOLE:
-            column = left.text
-        return Comparison(column, operator, right, span)
+            yield ordered(self.term(left), operator, self.term(right), span)
 
     def _in(self, node: exp.In, span: Span) -> Comparison:
         query, field = node.args.get("query"), node.args.get("field")

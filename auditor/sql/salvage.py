@@ -12,7 +12,7 @@ from auditor.sql.cursor import Cursor
 from auditor.sql.facts import Facts
 from auditor.sql.meaning import Assignment, Comparison, Kind, Lock, Query, Span, Table, Term, TermKind
 from auditor.sql.scan import calls_in
-from auditor.sql.terms import TRUE, bare, column_in, span_of, term_of
+from auditor.sql.terms import TRUE, bare, column_in, ordered, span_of, term_of
 from auditor.sql.tokens import Lex, close_of, is_bare_hole, split_at, word_set
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _CLAUSES = word_set(
     """
 )
 _OPERATORS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _STRENGTHS = (
     (("update",), "update"),
     (("no", "key", "update"), "no key update"),
@@ -326,10 +325,7 @@ def _compared(tokens: Sequence[Token], at: int, optional: bool) -> Comparison:
     one, other = term_of(tokens[:at]), term_of(right)
     if right and right[0].is_word("any", "some") and operator == "=":
         return Comparison(column_in(one), "in", term_of(right[1:]), span, optional)
-    column = column_in(one)
-    if not column and column_in(other):
-        return Comparison(column_in(other), _MIRRORED.get(operator, operator), one, span, optional)
-    return Comparison(column, operator, other, span, optional)
+    return ordered(one, operator, other, span)._replace(optional=optional)
 
 
 def _worded(tokens: Sequence[Token], at: int, optional: bool) -> Iterator[Comparison]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.sql.meaning import Change, SettingChange, SettingRead, Span, Term, TermKind
+from auditor.sql.meaning import Change, Comparison, SettingChange, SettingRead, Span, Term, TermKind
 from auditor.sql.tokens import Lex, Token, close_of, hole_marks_in, holes_in, is_bare_hole, split_at
 
 if TYPE_CHECKING:
@@ -43,6 +43,60 @@ def column_in(term: Term) -> str:
     if term.kind in (TermKind.CAST, TermKind.CALL, TermKind.OTHER):
         return next((column for part in term.parts if (column := column_in(part))), "")
     return ""
+
+
+_EXTRACTS = ("extract", "date_part")
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def ordered(left: Term, operator: str, right: Term, span: Span) -> Comparison:
+    """The comparison with its column on the left."""
+    left, right = _moved_off(_aged(left), right)
+    right, left = _moved_off(_aged(right), left)
+    column = column_in(left)
+    if not column or (left.kind is TermKind.OTHER and right.kind is TermKind.COLUMN):
+        # now() - started_at > limit is started_at < now() - limit.
+        since = _since(left)
+        if since and right.kind is not TermKind.COLUMN:
+            ago = left._replace(parts=(Term(TermKind.SUBTRACT, "", (right,), (), right.span),))
+            return Comparison(since, _MIRRORED.get(operator, operator), ago, span)
+        other = column_in(right)
+        if other:
+            return Comparison(other, _MIRRORED.get(operator, operator), left, span)
+    if left.kind is TermKind.HOLE:
+        column = left.text
+    return Comparison(column, operator, right, span)
+
+
+def _since(term: Term) -> str:
+    """The column that holds the time since which a term tells what has passed."""
+    less = (part for part in term.parts if part.kind is TermKind.SUBTRACT)
+    since = next((column for part in less for one in part.parts if (column := column_in(one))), "")
+    return since if term.kind is TermKind.NOW else ""
+
+
+def _aged(term: Term) -> Term:
+    """How long ago a time is, however that is asked for: extract(epoch from now() - started_at), age(started_at)."""
+    if term.kind is not TermKind.CALL:
+        return term
+    if term.text in _EXTRACTS:
+        return next((part for part in map(_aged, term.parts) if _since(part)), term)
+    if term.text == "age" and term.parts:
+        *clock, since = term.parts
+        now = clock[0] if clock else Term(TermKind.NOW, "current_date", (), (), term.span)
+        if now.kind is TermKind.NOW:
+            return now._replace(parts=(Term(TermKind.SUBTRACT, column_in(since), (since,), (), since.span),))
+    return term
+
+
+def _moved_off(one: Term, other: Term) -> tuple[Term, Term]:
+    """The two sides of a comparison: started_at + limit < now() is started_at < now() - limit."""
+    if one.kind is TermKind.ADD and one.text and other.kind is TermKind.NOW and not other.parts:
+        ago = other._replace(parts=(Term(TermKind.SUBTRACT, "", one.parts, (), one.span),))
+        return Term(TermKind.COLUMN, one.text, (), one.holes, one.span), ago
+    return one, other
 
 
 def called(name: str, arguments: tuple[Term, ...], span: Span) -> Term:
