@@ -14,6 +14,15 @@ RULE = Rule("TA308", "recovery-uncounted", Severity.ERROR, triggers=CLAIM_TRIGGE
 
 def check(timeline: Timeline) -> Iterator[Finding]:
     for recovery in timeline.endless_recoveries():
+        if recovery.reaper.place == recovery.claim.place:
+            again = RULE.at(
+                recovery.claim.place,
+                "jobs whose time is up are claimed again and nothing counts how often: "
+                "a job that kills its process is run for ever",
+            )
+            mend = "count at the claim, take only what is below its maximum, and bury the rest"
+            yield again.sure(recovery.claim.sure).mended(mend)
+            continue
         what = "looks at the count" if recovery.counted else "counts"
         finding = RULE.at(
             recovery.reaper.place,

@@ -15,7 +15,7 @@ from auditor.program.migrations import taken_back
 from auditor.program.origins import Origin
 from auditor.program.program import Program
 from auditor.program.reach import words_imported
-from auditor.program.relevance import drivers_of
+from auditor.program.relevance import drivers_of, statements_of
 from auditor.program.settings_files import TRIGGERS as SETTINGS
 from auditor.search import mentions, search
 from auditor.sql.meaning import Kind, hole
@@ -128,7 +128,11 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
         _load(program, file)
     hits.update(makers)
     # A library that is given its connections imports no driver.
-    spoken = _spoken(program) if not driven else []
+    spoken = [] if driven else _spoken(program)
+    if not driven and not spoken:
+        users = _users_of_statements(program, [file for file in files if file not in hits], jobs)
+        hits.update(users)
+        spoken = _spoken(program)
     driven = driven or bool(spoken)
     program.telling.binds_on_server |= any(driver.binding is Binding.SERVER for driver in spoken)
     left = _load_beside_policies(program, [file for file in files if file not in hits], jobs)
@@ -146,6 +150,17 @@ def _spoken(program: Program) -> list[Driver]:
     """The drivers that the modules speak to."""
     names = {name for module in program.modules for name in drivers_of(module)}
     return [driver for driver in map(drivers.by_name, sorted(names)) if driver is not None]
+
+
+def _users_of_statements(program: Program, left: list[SourceFile], jobs: int | None) -> list[SourceFile]:
+    """Read the files that send what others keep under names: they may speak to a driver where those only hold SQL."""
+    names = sorted({name for module in program.modules for name in statements_of(module)})
+    files = list(
+        mentions([file for file in left if file.language == "python"], [name.encode() for name in names], jobs=jobs)
+    )
+    for file in files:
+        _load(program, file)
+    return files
 
 
 def _imported(file: SourceFile, packages: Mapping[bytes, Driver]) -> Iterator[Driver]:

@@ -104,7 +104,7 @@ class Relevance:
         self._reach.add(module, self._direct(module, local), sorted(_made_of(module, local)))
 
     def _direct(self, module: ModuleInfo, local: frozenset[str]) -> Iterator[FunctionInfo]:
-        statements = _statements(module)
+        statements = statements_of(module)
         for function in module.functions():
             names = function.words.names
             if names & local or names & statements or (local and names & _WORDS) or _is_direct(function):
@@ -126,7 +126,7 @@ def _made_of(module: ModuleInfo, local: frozenset[str]) -> Iterator[str]:
                 yield name
 
 
-def _statements(module: ModuleInfo) -> frozenset[str]:
+def statements_of(module: ModuleInfo) -> frozenset[str]:
     """The names at the top of a module under which it keeps SQL."""
     return frozenset(
         name

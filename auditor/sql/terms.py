@@ -48,6 +48,8 @@ def column_in(term: Term) -> str:
 _EXTRACTS = ("extract", "date_part")
 
 
+#: What an age is held against.
+_LIMITS = (TermKind.LITERAL, TermKind.PARAMETER, TermKind.HOLE, TermKind.CAST)
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -55,6 +57,8 @@ def ordered(left: Term, operator: str, right: Term, span: Span) -> Comparison:
     """The comparison with its column on the left."""
     left, right = _moved_off(_aged(left), right)
     right, left = _moved_off(_aged(right), left)
+    if _since(right) and left.kind in _LIMITS:
+        left, operator, right = right, _MIRRORED.get(operator, operator), left
     column = column_in(left)
     if not column or (left.kind is TermKind.OTHER and right.kind is TermKind.COLUMN):
         # now() - started_at > limit is started_at < now() - limit.

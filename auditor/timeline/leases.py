@@ -171,6 +171,16 @@ class LeaseQueue:
         one_by_one = (at for at in self.rescues if at.ran.symbol not in counted and not at.step.bounded)
         return (*self.reapers, *one_by_one)
 
+    @property
+    def claims_lost_jobs(self) -> Iterator[At]:
+        """The claims that pick, among many, also jobs whose time is up, of a queue that some day is through with them.
+
+        What is only put off again is a schedule, and no job.
+        """
+        through = any(step.by_id for step in self.any_of(StepKind.FINISH, StepKind.BURY))
+        picking = (claim for claim in self.claims if claim.step.watches and not claim.step.by_id and claim.step.picks)
+        return (claim for claim in picking if through and not claim.step.bounded)
+
     @cached_property
     def takers(self) -> tuple[At, ...]:
         """The same, and claims that look for stalled jobs themselves."""

@@ -197,7 +197,7 @@ class Bound(enum.Enum):
 
 
 class Recovery(NamedTuple):
-    """What gives stalled jobs back without end; `counted` tells whether the attempts are counted on that way."""
+    """What gives stalled jobs back or claims them without end; whether the attempts are counted on that way."""
 
     reaper: At
     claim: At
@@ -318,7 +318,8 @@ class Queues:
             if not any(True for _ in queue.may_any_of(StepKind.COUNT)):
                 # Nothing of the table is ever counted: where it is kept otherwise, or old jobs are given up, who knows.
                 if queue.is_ended and not queue.is_ever_buried and self._bound_of(queue.table) is Bound.NONE:
-                    yield from (Recovery(back, queue.claim, False) for back in queue.gives_back)
+                    backs = (*queue.gives_back, *queue.claims_lost_jobs)
+                    yield from (Recovery(back, queue.claim, False) for back in backs)
                 continue
             if not any(True for _ in queue.any_of(StepKind.COUNT)):
                 continue

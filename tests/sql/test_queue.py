@@ -249,6 +249,33 @@ def test_details(text: str, fields: dict[str, Any]) -> None:
     assert {name: getattr(step, name) for name in fields} == fields
 
 
+AGES = {
+    "now() - started_at > interval '5 minutes'": "started_at",
+    "started_at + interval '5 minutes' < now()": "started_at",
+    "now() > updated_at + limit_seconds * interval '1 second'": "updated_at",
+    "extract(epoch from now() - updated_at) > 300": "updated_at",
+    "date_part('epoch', now() - updated_at) > %s": "updated_at",
+    "300 < extract(epoch from (clock_timestamp() - updated_at))": "updated_at",
+    "interval '5 minutes' <= now() - updated_at": "updated_at",
+    "age(now(), updated_at) > interval '5 minutes'": "updated_at",
+    "age(updated_at) > interval '1 day'": "updated_at",
+    "age(finished_on, begun_on) > interval '1 day'": "",
+    "extract(hour from now()) > opens_at": "",
+    "extract(hour from now() - interval '1 hour') >= opens_at": "",
+    "extract(epoch from now() - updated_at) < 300": "",
+    "updated_at + interval '5 minutes' > now()": "",
+    "run_at + interval '5 minutes' < now()": "",
+}
+
+
+@pytest.mark.parametrize("before", ["", "count(*) OVER () > 0 AND "], ids=["plainly", "by tree"])
+@pytest.mark.parametrize(("condition", "column"), AGES.items(), ids=AGES)
+def test_an_age_is_one_however_it_is_asked_for(condition: str, column: str, before: str) -> None:
+    text = f"UPDATE jobs SET status = 'queued' WHERE {before}status = 'running' AND {condition}"
+    (step,) = (step for step in steps(text) if step.kind is StepKind.REAP)
+    assert step.watches == column
+
+
 LOCKED = {
     f"{PICK}": "skip",
     PICK.replace(" SKIP LOCKED", ""): "wait",
