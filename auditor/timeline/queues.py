@@ -227,7 +227,10 @@ class Queues:
                 assert isinstance(event, JobEnded)
                 by_claim.setdefault((claim.place, event.root), (claim, []))[1].append(event)
         claims = list(self.claims())
-        doubted = {claim.mark.place for claim in claims if not self._is_of_jobs(claim.step)}
+        ends = {told.place for told in self._told if told.step.kind is StepKind.FINISH}
+        # What sets one row by its id to whatever state it is told takes nobody's job.
+        doubted = {claim.mark.place for claim in claims if claim.step.by_id and claim.mark.place in ends}
+        doubted |= {claim.mark.place for claim in claims if not self._is_of_jobs(claim.step)}
         sweeps = {claim.mark.place for claim in claims if claim.step.takes_stalled}
         runs = [
             JobRun(

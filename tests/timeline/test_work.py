@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.timeline.world import codes
+from auditor.findings import Confidence
+from tests.timeline.world import codes, find
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,3 +184,45 @@ def test_what_a_context_variable_holds_is_over_with_its_block(tmp_path: Path) ->
     assert codes(tmp_path, CURRENT.replace("INSIDE", "pass")) == []
     inside = codes(tmp_path, CURRENT.replace("INSIDE", 'requests.get("https://example.org")'))
     assert [code.partition(" ")[0] for code in inside] == ["TA501"]
+
+
+STATES = """
+from enum import Enum
+
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+class State(Enum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+
+
+def move(job, to: State):
+    with pool.connection() as conn:
+        conn.execute("SELECT id FROM jobs WHERE id = %s FOR UPDATE", (job,))
+        conn.execute("UPDATE jobs SET state = %s WHERE id = %s RETURNING id", (to.value, job)).fetchone()
+        conn.execute("INSERT INTO events (job_id, state) VALUES (%s, %s)", (job, to.value))
+        tell(job)
+
+
+def claim():
+    with pool.connection() as conn:
+        return conn.execute(
+            "UPDATE jobs SET state = 'running' WHERE id = (SELECT id FROM jobs WHERE state = 'queued' LIMIT 1 "
+            "FOR UPDATE SKIP LOCKED) RETURNING id"
+        ).fetchone()
+
+
+def work():
+    job = claim()
+    move(job, State.RUNNING)
+    move(job, State.DONE)
+"""
+
+
+def test_what_moves_a_job_to_any_state_claims_none(tmp_path: Path) -> None:
+    found = find(tmp_path, {"worker.py": STATES})
+    assert not [one for one in found if one.code in ("TA302", "TA407") and one.confidence is not Confidence.LOW]
