@@ -57,6 +57,9 @@ class Program:
     def symbol_at(self, place: Place) -> str:
         return ""
 
+    def is_for_another_database(self, place: Place) -> bool:
+        return False
+
 
 @dataclass
 class FakeTimeline:
