@@ -175,10 +175,11 @@ class LeaseQueue:
     def claims_lost_jobs(self) -> Iterator[At]:
         """The claims that pick, among many, also jobs whose time is up, of a queue that some day is through with them.
 
-        What is only put off again is a schedule, and no job.
+        What is only put off again is a schedule, and no job; a time that no claim sets tells when a job may begin.
         """
         through = any(step.by_id for step in self.any_of(StepKind.FINISH, StepKind.BURY))
-        picking = (claim for claim in self.claims if claim.step.watches and not claim.step.by_id and claim.step.picks)
+        leased = (claim for claim in self.claims if claim.step.watches and claim.step.watches in claim.step.sets)
+        picking = (claim for claim in leased if not claim.step.by_id and claim.step.picks)
         return (claim for claim in picking if through and not claim.step.bounded)
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.timeline.world import codes
+from tests.timeline.world import codes, find
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -481,3 +481,32 @@ def look_after():
 def test_who_locks_running_jobs_looks_after_them(tmp_path: Path, state: str, found: bool) -> None:
     told = codes(tmp_path, TOLD_BY_ID + POLLED + LOCKED_WHILE_RUNNING.replace("STATE", state))
     assert any(one.startswith("TA401") for one in told) is found
+
+
+DUE = """
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def claim():
+    with pool.connection() as conn:
+        return conn.execute(
+            "UPDATE jobs SET started_at = now() WHERE id = (SELECT id FROM jobs WHERE finished_at IS NULL AND FREE "
+            "ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
+        ).fetchone()
+
+
+def work():
+    job = claim()
+    handle(job)
+    with pool.connection() as conn:
+        conn.execute("UPDATE jobs SET finished_at = now() WHERE id = %s", job)
+"""
+
+
+def test_a_time_that_no_claim_sets_brings_no_job_back(tmp_path: Path) -> None:
+    due = DUE.replace("FREE", "started_at IS NULL AND can_start_at <= now()")
+    assert "TA308" not in [one.code for one in find(tmp_path / "due", {"jobs.py": due})]
+    aged = DUE.replace("FREE", "(started_at IS NULL OR started_at < now() - interval '5 minutes')")
+    assert "TA308" in [one.code for one in find(tmp_path / "aged", {"jobs.py": aged})]
