@@ -12,6 +12,7 @@ from auditor.timeline import collections, orm, strings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.events import Stranded, Worked
 from auditor.timeline.invocation import OPEN, Invocation, called_name, goes_on, named_ways, positional_ways
+from auditor.timeline.objects import MAKES
 from auditor.timeline.outside import is_client
 from auditor.timeline.parameters import Parameters
 from auditor.timeline.pure import PureCalls
@@ -69,7 +70,7 @@ _LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "cr
 #: Methods of collections: what they are given is kept for later.
 _KEEPS = frozenset({"append", "appendleft", "add", "discard", "extend", "setdefault"})
 #: What both do with a job is no work on it.
-_NO_WORK = _LOGS | _KEEPS
+_NO_WORK = _LOGS | _KEEPS | MAKES
 #: Verbs for doing what a job asks for, whatever comes of it.
 _WORKS = frozenset({"run", "execute", "handle", "process", "perform", "work", "call", "invoke", "dispatch", "apply"})
 #: How a class enters and leaves what its own context manager stands for.

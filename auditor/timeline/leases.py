@@ -172,15 +172,19 @@ class LeaseQueue:
         return (*self.reapers, *one_by_one)
 
     @property
-    def claims_lost_jobs(self) -> Iterator[At]:
-        """The claims that pick, among many, also jobs whose time is up, of a queue that some day is through with them.
+    def is_gone_through(self) -> bool:
+        """Whether a job is done for good some day: what is only put off again is a schedule, and no job."""
+        return any(step.by_id for step in self.any_of(StepKind.FINISH, StepKind.BURY))
 
-        What is only put off again is a schedule, and no job; a time that no claim sets tells when a job may begin.
+    @property
+    def claims_lost_jobs(self) -> Iterator[At]:
+        """The claims that pick, among many, also jobs whose time is up.
+
+        A time that no claim sets tells when a job may begin.
         """
-        through = any(step.by_id for step in self.any_of(StepKind.FINISH, StepKind.BURY))
         leased = (claim for claim in self.claims if claim.step.watches and claim.step.watches in claim.step.sets)
         picking = (claim for claim in leased if not claim.step.by_id and claim.step.picks)
-        return (claim for claim in picking if through and not claim.step.bounded)
+        return (claim for claim in picking if not claim.step.bounded)
 
     @cached_property
     def takers(self) -> tuple[At, ...]:

@@ -48,6 +48,12 @@ if TYPE_CHECKING:
     from auditor.timeline.walker import Walker
 
 
+#: What classes make their objects with, from a row for instance, whoever they have it from.
+MAKES = frozenset(
+    {"model_validate", "model_construct", "parse_obj", "from_orm", "from_row", "from_record", "from_dict", "validate"}
+)
+
+
 class Objects:
     """Reads and sets attributes on behalf of a walk."""
 
@@ -169,6 +175,7 @@ class Objects:
         if of_record is not None:
             return of_record
         bears = isinstance(receiver, (Instance, Super)) or bool(self.walker.mapper.table_of(receiver))
+        bears = bears or (isinstance(receiver, Class) and name in MAKES)
         return Bound(receiver, name) if bears else UNKNOWN
 
     def _own(

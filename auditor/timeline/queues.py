@@ -320,7 +320,8 @@ class Queues:
         for queue in self.leases:
             if not any(True for _ in queue.may_any_of(StepKind.COUNT)):
                 # Nothing of the table is ever counted: where it is kept otherwise, or old jobs are given up, who knows.
-                if queue.is_ended and not queue.is_ever_buried and self._bound_of(queue.table) is Bound.NONE:
+                ended = queue.is_ended and queue.is_gone_through and not queue.is_ever_buried
+                if ended and self._bound_of(queue.table) is Bound.NONE:
                     backs = (*queue.gives_back, *queue.claims_lost_jobs)
                     yield from (Recovery(back, queue.claim, False) for back in backs)
                 continue

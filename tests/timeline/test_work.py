@@ -18,6 +18,7 @@ import logging
 from dataclasses import dataclass
 from psycopg import sql
 from psycopg_pool import ConnectionPool
+from pydantic import BaseModel
 
 pool = ConnectionPool("")
 
@@ -26,6 +27,10 @@ pool = ConnectionPool("")
 class Job:
     id: int
     payload: str
+
+
+class Model(BaseModel):
+    id: int
 
 
 class Worker:
@@ -66,8 +71,17 @@ def run_one(work: str) -> str:
         """
         self.log.debug("taken: %s", row)
         """,
+        """
+        kept = Model.model_validate(dict(row))
+        """,
     ],
-    ids=["what knows nothing of the job", "a note in the queue's own table", "a notification", "a message to a log"],
+    ids=[
+        "what knows nothing of the job",
+        "a note in the queue's own table",
+        "a notification",
+        "a message to a log",
+        "an object of a library's class",
+    ],
 )
 def test_no_work(tmp_path: Path, work: str) -> None:
     assert codes(tmp_path, run_one(work)) == []
