@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 else:
     import dataclasses
 
+    from auditor.python.record import Record
+
     def dataclass(kind: type | None = None, /, *, frozen: bool = False, slots: bool = False, eq: bool = True) -> Any:
         if kind is None:
             return lambda given: dataclass(given, frozen=frozen, slots=slots, eq=eq)
         hashed = frozen and eq and "__hash__" not in vars(kind)
         made = dataclasses.dataclass(slots=slots, eq=eq, unsafe_hash=hashed, repr=False)(kind)
         if "__repr__" not in vars(made):
-            made.__repr__ = _shown
+            made.__repr__ = Record.__repr__
         return made
-
-    def _shown(made: Any) -> str:
-        values = ", ".join(f"{name}={getattr(made, name)!r}" for name in made.__match_args__)
-        return f"{type(made).__name__}({values})"

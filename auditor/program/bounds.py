@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.program.tree import descend
-from auditor.python import nodes
+from auditor.program.tree import descend, last_name, literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from auditor.program.code import ModuleInfo
+    from auditor.python import nodes
 
 #: What the names of attempt counters are made of.
 _COUNTERS = ("attempt", "retr", "tries", "failure", "fail_count", "deliver", "error_count", "receive_count", "read_ct")
@@ -34,14 +34,7 @@ def _compares(part: nodes.Compare) -> bool:
 def _is_counter(expression: nodes.Expression) -> bool:
     """A name, attribute or key that counts attempts; what is added to it changes nothing."""
     for part in descend(expression):
-        name = ""
-        if isinstance(part, nodes.Name):
-            name = part.id
-        elif isinstance(part, nodes.Attribute):
-            name = part.name
-        elif isinstance(part, nodes.Text) and len(part.pieces) == 1 and isinstance(part.pieces[0], str):
-            name = part.pieces[0]
-        lowered = name.lower()
+        lowered = (last_name(part) or literal(part) or "").lower()
         if any(word in lowered for word in _COUNTERS) and not any(word in lowered for word in _MAXIMA):
             return True
     return False

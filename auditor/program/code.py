@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from auditor.findings import Place
 from auditor.frozen import dataclass
 from auditor.lines import decode
-from auditor.program.tree import Words, descend, words_of
+from auditor.program.tree import Words, descend, literal, words_of
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -279,8 +279,8 @@ def _item_of(target: nodes.Expression) -> tuple[str, str] | None:
     """The name and the key of `name["key"]`."""
     if not isinstance(target, nodes.Subscript) or not isinstance(target.value, nodes.Name):
         return None
-    pieces = target.key.pieces if isinstance(target.key, nodes.Text) else ()
-    return (target.value.id, pieces[0]) if len(pieces) == 1 and isinstance(pieces[0], str) else None
+    key = literal(target.key)
+    return (target.value.id, key) if key is not None else None
 
 
 def _sets_or_overloads(function: nodes.Function) -> bool:
@@ -344,6 +344,11 @@ class ModuleInfo:
             else:
                 for inner in _bodies(part):
                     yield from self._functions_in(inner, prefix, owner, nested)
+
+    def function_at(self, line: int) -> FunctionInfo | None:
+        """The innermost function that a line belongs to."""
+        around = [function for function in self.functions() if function.holds(line)]
+        return around[-1] if around else None
 
     def symbol_at(self, line: int) -> str:
         """The qualified name of the innermost function, or else class, that a line belongs to."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from auditor.program.tree import descend
-from auditor.python import nodes
+from auditor.program.tree import descend, last_name, literal
 from auditor.sql import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from auditor.program.code import FunctionInfo, ModuleInfo
+    from auditor.python import nodes
 
 #: Columns that tell whether a job is still its worker's.
 _TELLING = (
@@ -75,9 +75,6 @@ def _asks(function: FunctionInfo) -> bool:
 
 def _names_in(part: nodes.Compare) -> Iterator[str]:
     for inner in descend(part):
-        if isinstance(inner, nodes.Attribute):
-            yield inner.name
-        elif isinstance(inner, nodes.Name):
-            yield inner.id
-        elif isinstance(inner, nodes.Text) and len(inner.pieces) == 1 and isinstance(inner.pieces[0], str):
-            yield inner.pieces[0]
+        name = last_name(inner) or literal(inner)
+        if name:
+            yield name

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from auditor.frozen import dataclass
 from auditor.program.routers import receivers
-from auditor.program.tree import descend, last_name
+from auditor.program.tree import descend, last_name, literal
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -145,9 +145,8 @@ def _names_of(decorators: tuple[nodes.Expression, ...]) -> Iterator[str]:
 
 def _texts(call: nodes.Call) -> Iterator[str]:
     for argument in call.arguments:
-        text = argument.pieces[0] if isinstance(argument, nodes.Text) and len(argument.pieces) == 1 else ""
-        if isinstance(text, str):
-            yield _TEXTS.get(text, text)
+        text = literal(argument) or ""
+        yield _TEXTS.get(text, text)
 
 
 def _registered(module: ModuleInfo) -> Iterator[tuple[str, str]]:

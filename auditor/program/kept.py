@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.program.tree import descend, last_name
+from auditor.program.tree import descend, last_name, literal
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -51,8 +51,5 @@ def _name_of(target: nodes.Expression) -> str:
         return f"state.{target.name}"
     if not isinstance(target, nodes.Subscript) or last_name(target.value) not in ITEMS:
         return ""
-    if not isinstance(target.key, nodes.Text):
-        named = last_name(target.key)
-        return item_name(named) if named else ""
-    pieces = target.key.pieces
-    return item_name(pieces[0]) if len(pieces) == 1 and isinstance(pieces[0], str) else ""
+    key = literal(target.key) or last_name(target.key)
+    return item_name(key) if key else ""

@@ -170,8 +170,8 @@ class Program:
         if module is None or not 0 < place.line <= len(module.lines):
             return False
         told = {module.lines[place.line - 1].decode("utf-8", "replace"), module.symbol_at(place.line)}
-        around = [one for one in module.functions() if one.node.span[0] <= place.line <= one.node.span[2]]
-        for function in around[-1:]:
+        function = module.function_at(place.line)
+        if function is not None:
             told.update(function.words.names, (parameter.name for parameter in function.node.parameters))
         return names_tenant(" ".join(told))
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.frozen import dataclass
+from auditor.program.tree import literal
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _of_databases(value: nodes.Expression) -> Iterator[tuple[str, DatabaseSettin
         yield "default", DatabaseSettings(seen=True, persists=None)
         return
     for key, settings in value.pairs:
-        alias = _text(key)
+        alias = literal(key)
         if alias is not None:
             yield alias, _of_one(settings)
 
@@ -91,9 +92,9 @@ def _of_one(value: nodes.Expression) -> DatabaseSettings:
     if not isinstance(value, nodes.Mapping) or any(key is None for key, _ in value.pairs):
         # env.db(), dj_database_url.config(): without a word of it connections are closed.
         return replace(_PLAIN, computed=True)
-    pairs = {_text(key): one for key, one in value.pairs}
+    pairs = {literal(key): one for key, one in value.pairs}
     options = pairs.get("OPTIONS")
-    inner = {_text(key): one for key, one in options.pairs} if isinstance(options, nodes.Mapping) else {}
+    inner = {literal(key): one for key, one in options.pairs} if isinstance(options, nodes.Mapping) else {}
     age = pairs.get("CONN_MAX_AGE")
     pool = inner.get("pool")
     persists = _truth(pool) if pool is not None else False
@@ -121,12 +122,6 @@ def _truth(value: nodes.Expression) -> bool | None:
     if isinstance(value, nodes.Mapping):
         # pool: {"min_size": 2}, and an empty dict means the default options, but is false for Django.
         return bool(value.pairs)
-    return None
-
-
-def _text(node: nodes.Expression | None) -> str | None:
-    if isinstance(node, nodes.Text) and len(node.pieces) == 1 and isinstance(node.pieces[0], str):
-        return node.pieces[0]
     return None
 
 

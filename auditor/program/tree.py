@@ -164,6 +164,12 @@ def last_name(expression: object) -> str:
     return expression.name if isinstance(expression, nodes.Attribute) else ""
 
 
+def literal(expression: object) -> str | None:
+    """What a string literal says; None for one with holes, an empty one and anything else."""
+    pieces = expression.pieces if isinstance(expression, nodes.Text) else ()
+    return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else None
+
+
 def _chooses(value: object) -> bool:
     """Whether it is one of several things, by a key or a name: `handlers[job.kind]`, `getattr(module, job.name)`."""
     if isinstance(value, nodes.Call):
@@ -175,8 +181,8 @@ def _constants(value: object) -> Iterator[str]:
     """How a constant is written, or the last name of one; of a list those in it."""
     if isinstance(value, nodes.Attribute):
         yield value.name
-    elif isinstance(value, nodes.Text) and len(value.pieces) == 1 and isinstance(value.pieces[0], str):
-        yield value.pieces[0]
+    elif (text := literal(value)) is not None:
+        yield text
     elif isinstance(value, nodes.Constant):
         yield str(value.value)
     elif isinstance(value, nodes.Items):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.program.tree import descend, last_name
@@ -26,13 +25,11 @@ class Use(NamedTuple):
     closed: bool
 
 
-@cache
 def of_function(info: FunctionInfo) -> Mapping[str, Use]:
     """The variables of a function to which it gives statements that it makes by text()."""
     return {name: use for name, use in _uses(info.node) if "." not in name}
 
 
-@cache
 def of_class(info: ClassInfo) -> Mapping[str, Use]:
     """The same of the attributes of a class's objects."""
     methods = [member for member in info.members.values() if isinstance(member, nodes.Function)]

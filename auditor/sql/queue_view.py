@@ -148,25 +148,23 @@ def names_one(query: Query, *operators: str) -> bool:
 
 def names_something(query: Query) -> bool:
     """Whether the conditions name what is looked for by a value from outside: somebody's invitation, one payment."""
-    return any(True for _ in _named_from_outside(query))
+    return any(True for _ in _named(query))
 
 
 def named_from_outside(conditions: Iterable[Comparison]) -> tuple[str, ...]:
     """The columns that conditions hold against a value from outside."""
-    given = (TermKind.PARAMETER, TermKind.HOLE)
-    return tuple(sorted({found.column for found in conditions if found.operator == "=" and found.value.kind in given}))
+    return tuple(sorted({found.column for found in _from_outside(conditions)}))
 
 
-def _named_from_outside(query: Query) -> Iterator[Comparison]:
+def _from_outside(conditions: Iterable[Comparison]) -> Iterator[Comparison]:
     given = (TermKind.PARAMETER, TermKind.HOLE)
-    return (
-        found
-        for found in query.conditions
-        if found.operator == "="
-        and found.value.kind in given
-        and not found.optional
-        and not words.is_of_queue(found.column)
-    )
+    return (found for found in conditions if found.operator == "=" and found.value.kind in given)
+
+
+def _named(query: Query) -> Iterator[Comparison]:
+    """The conditions that name what is looked for, and no part of the queue."""
+    given = _from_outside(query.conditions)
+    return (found for found in given if not found.optional and not words.is_of_queue(found.column))
 
 
 def names_worker(conditions: Iterable[Comparison]) -> bool:
@@ -208,7 +206,7 @@ def how_locked(query: Query | None) -> str:
 
 def _names_parent(query: Query) -> bool:
     """Whether what is looked for is all of one thing that is known by its id: a session, an order, a run."""
-    return any(words.is_key(found.column) for found in _named_from_outside(query))
+    return any(words.is_key(found.column) for found in _named(query))
 
 
 def takes_many(query: Query | None) -> bool:

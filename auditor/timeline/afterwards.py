@@ -104,13 +104,7 @@ class Afterwards:
         listeners = [one for one in self._listening(entry) if one is not info]
         if not listeners:
             return ends
-        flow.returns[:] = [
-            (after, value) for state, value in flow.returns for after in self._tell(listeners, state, frame, info)
-        ]
-        flow.raises[:] = [
-            (after, raised) for state, raised in flow.raises for after in self._tell(listeners, state, frame, info)
-        ]
-        return [after for end in ends for after in self._tell(listeners, end, frame, info)]
+        return flow.followed_by(lambda state: self._tell(listeners, state, frame, info), ends)
 
     def _tell(self, listeners: list[FunctionInfo], state: State, frame: Frame, info: FunctionInfo) -> list[State]:
         """The states after all of them were told; where nothing was left on a connection it is none of theirs."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeGuard
 
-from auditor.program.tree import descend
+from auditor.program.tree import descend, last_name
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -64,10 +64,7 @@ class ByUse:
         lineage = self.walker.objects.lineage
         # Of classes that are derived from one another it is the first that has it all.
         first = [cls for cls in found if not any(base is not cls and base in found for base in lineage(cls))]
-        return first[0] if len(first) == 1 and self._is_model(first[0]) else None
-
-    def _is_model(self, cls: ClassInfo) -> bool:
-        return self.walker.models.managers.is_model(cls) or bool(self.walker.mapper.table_of_class(cls))
+        return first[0] if len(first) == 1 and self.walker.models.has(first[0]) else None
 
     def _names_of(self, cls: ClassInfo) -> frozenset[str]:
         """All names that its objects have."""
@@ -97,8 +94,8 @@ def _used(info: FunctionInfo, parameter: str) -> tuple[set[str], bool]:
 def _names_in(annotation: nodes.Expression) -> Iterator[str]:
     """The last names in an annotation: Job of `models.Job | None` and of "Job"."""
     for part in descend(annotation):
-        if isinstance(part, (nodes.Name, nodes.Attribute)):
-            yield part.id if isinstance(part, nodes.Name) else part.name
+        if name := last_name(part):
+            yield name
 
 
 def _is_of(part: object, parameter: str) -> TypeGuard[nodes.Attribute]:

@@ -75,10 +75,8 @@ def _is_chosen(program: Program, reached: Reached) -> bool:
 
 
 def _function_at(program: Program, place: Place) -> FunctionInfo | None:
-    """The innermost function around a place."""
     module = program.module_at(place.path)
-    around = [one for one in module.functions() if _holds(one.node, place.line)] if module is not None else []
-    return around[-1] if around else None
+    return module.function_at(place.line) if module is not None else None
 
 
 def _holds(part: object, line: int) -> bool:

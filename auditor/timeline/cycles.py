@@ -96,13 +96,7 @@ class Cycles:
         called = [hook for hook in hooks.of(cycle, Turn.AFTER) if hooks.is_called_for(hook, info)]
         if not called:
             return ends
-        flow.returns[:] = [
-            (after, value) for state, value in flow.returns for after in self._over(called, state, frame, info)
-        ]
-        flow.raises[:] = [
-            (after, raised) for state, raised in flow.raises for after in self._over(called, state, frame, info)
-        ]
-        return [after for end in ends for after in self._over(called, end, frame, info)]
+        return flow.followed_by(lambda state: self._over(called, state, frame, info), ends)
 
     def _over(self, called: list[FunctionInfo], state: State, frame: Frame, info: FunctionInfo) -> list[State]:
         """Where nothing was set or done on a connection, what is over is none of the hooks' business."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.drivers.model import Act
+from auditor.program.tree import last_name, literal
 from auditor.python import nodes
 from auditor.timeline import orm, strings
 from auditor.timeline.bindings import Bindings
@@ -211,12 +212,8 @@ class Mapper:
     def _named(member: nodes.Assign, name: str) -> str:
         """The name of a column: the first argument of what makes it, else that of the attribute."""
         made = member.value
-        if isinstance(made, nodes.Call) and made.arguments and isinstance(made.arguments[0], nodes.Text):
-            pieces = made.arguments[0].pieces
-            function = made.function
-            called = function.id if isinstance(function, nodes.Name) else getattr(function, "name", "")
-            if called in _MADE and len(pieces) == 1 and isinstance(pieces[0], str):
-                return pieces[0]
+        if isinstance(made, nodes.Call) and made.arguments and last_name(made.function) in _MADE:
+            return literal(made.arguments[0]) or name
         return name
 
     # Functions

@@ -114,6 +114,10 @@ class Models:
             "get_or_none": lambda query, call: self._one(self._narrowed(query, call, negated=False), call, False),
         }
 
+    def has(self, info: ClassInfo) -> bool:
+        """Whether objects of a class are rows of a table, by whatever mapper."""
+        return self.managers.is_model(info) or bool(self.walker.mapper.table_of_class(info))
+
     def _field(self, info: ClassInfo, name: str) -> Made | None:
         """The declaration of a field."""
         member = self.walker.objects.class_member(Class(info), name)

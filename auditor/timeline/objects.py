@@ -355,12 +355,9 @@ class Objects:
         enum = self.is_enum(receiver.info)
         if enum and isinstance(member, Items) and len(member.items) == 2:
             member = member.items[0]
-        meant = state_called(name) if _is_code(member) and (enum or self._is_model(receiver.info)) else ""
+        meant = state_called(name) if _is_code(member) and (enum or self.walker.models.has(receiver.info)) else ""
         # A number or a letter says nothing: what it is called is what it means.
         return Text(meant) if meant else member
-
-    def _is_model(self, info: ClassInfo) -> bool:
-        return self.walker.models.managers.is_model(info) or bool(self.walker.mapper.table_of(Class(info)))
 
     def enum_members(self, source: Class) -> list[Value]:
         """What a loop over an enumeration is given."""

@@ -95,8 +95,7 @@ class Provided:
         if function is None:
             return body(state, provider, flow, given)
         calls = self.walker.calls
-        # The provider is called from outside, so the entry point is not among what is running.
-        outer = Frame(frame.key, frame.module, scopes=frame.scopes)
+        outer = frame.outside
         inner = calls.frame_of(function, outer, info.node.name_span)
         wanted = calls.parameters.of_root(function.info, inner, function.bound)
         if function.bound is not None:

@@ -103,9 +103,13 @@ class Roots:
 
     def _unless_seen(self, function: FunctionInfo) -> None:
         """Walk a function, unless it was walked, or cannot tell anything."""
-        seen = function in self.walker.calls.entered or function in self._begun
-        if not seen and self._may_tell(function):
+        if self._is_unseen(function):
             self._entry(function)
+
+    def _is_unseen(self, function: FunctionInfo) -> bool:
+        """Whether a function was not walked so far, and can tell something."""
+        seen = function in self.walker.calls.entered or function in self._begun
+        return not seen and self._may_tell(function)
 
     def _walk_listeners(self) -> None:
         """Walk what listens to engines and sessions, on one of them that does nothing else."""
@@ -259,7 +263,7 @@ class Roots:
         self._guarded(function.dotted, function.place, lambda: self._function(function, returned), entry)
         while returned:
             info, (inner, state) = returned.popitem()
-            if info not in self.walker.calls.entered and info not in self._begun and self._may_tell(info):
+            if self._is_unseen(info):
                 self._guarded(
                     info.dotted,
                     info.place,
@@ -326,9 +330,7 @@ class Roots:
         def used(at: State, given: Value, out: Flow) -> list[State]:
             return calls.handed_out(at, given, frame, out, span)
 
-        # The object's own methods are called from outside, so this one is not among what is running.
-        outer = Frame(frame.key, frame.module, scopes=frame.scopes)
-        return self.walker.blocks.run(manager, used, state, outer, flow, span)
+        return self.walker.blocks.run(manager, used, state, frame.outside, flow, span)
 
     def _ends_process(self, info: FunctionInfo) -> bool:
         """Whether the process is over when the function is."""

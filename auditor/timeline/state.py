@@ -239,6 +239,12 @@ class Flow:
     breaks: list[State] = field(default_factory=list)
     continues: list[State] = field(default_factory=list)
 
+    def followed_by(self, what: Callable[[State], list[State]], ends: list[State]) -> list[State]:
+        """Have something happen at each way out, be it by return or by an exception; the ends after it."""
+        self.returns[:] = [(after, value) for state, value in self.returns for after in what(state)]
+        self.raises[:] = [(after, raised) for state, raised in self.raises for after in what(state)]
+        return [after for end in ends for after in what(end)]
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -260,6 +266,11 @@ class Frame:
     calls: tuple[Place, ...] = ()
     globals: frozenset[str] = frozenset()
     nonlocals: frozenset[str] = frozenset()
+
+    @property
+    def outside(self) -> Frame:
+        """The same for what is called from outside: the function itself is not among what is running."""
+        return Frame(self.key, self.module, scopes=self.scopes)
 
     @property
     def symbol(self) -> str:

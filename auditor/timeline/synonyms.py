@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.program.tree import last_name, literal
 from auditor.python import nodes
 
 
@@ -11,7 +12,7 @@ def stands_for(member: nodes.Node | None) -> str:
         return _of_synonym(member.value)
     if not isinstance(member, nodes.Function) or len(member.body) != 1 or not isinstance(member.body[0], nodes.Return):
         return ""
-    decorators = {_name(one) for one in member.decorators}
+    decorators = {last_name(one) for one in member.decorators}
     value = member.body[0].value
     if decorators & {"declared_attr", "directive"}:
         return _of_synonym(value)
@@ -22,12 +23,6 @@ def stands_for(member: nodes.Node | None) -> str:
 
 
 def _of_synonym(made: nodes.Expression | None) -> str:
-    if not isinstance(made, nodes.Call) or _name(made.function) != "synonym" or not made.arguments:
+    if not isinstance(made, nodes.Call) or last_name(made.function) != "synonym" or not made.arguments:
         return ""
-    first = made.arguments[0]
-    pieces = first.pieces if isinstance(first, nodes.Text) else ()
-    return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else ""
-
-
-def _name(named: nodes.Expression) -> str:
-    return named.id if isinstance(named, nodes.Name) else named.name if isinstance(named, nodes.Attribute) else ""
+    return literal(made.arguments[0]) or ""

@@ -20,6 +20,8 @@ from auditor.timeline.sessions import ELSEWHERE
 from auditor.timeline.values import UNKNOWN, Bound, Connection, Made, Unknown, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from auditor.drivers import Driver
     from auditor.program.code import FunctionInfo
     from auditor.program.uses import Use
@@ -40,10 +42,12 @@ class ToldByUse:
     def __init__(self, walker: Walker, database: Database) -> None:
         self.walker = walker
         self.database = database
+        self._of_functions: dict[FunctionInfo, Mapping[str, Use]] = {}
+        self._of_classes: dict[ClassInfo, Mapping[str, Use]] = {}
 
     def parameter(self, name: str, info: FunctionInfo, key: int) -> Value:
         """A parameter of which nothing else is told."""
-        use, driver = uses.of_function(info).get(name), self.walker.program.driver_in(info.module)
+        use, driver = self._of_function(info).get(name), self.walker.program.driver_in(info.module)
         return UNKNOWN if use is None or not _has_sessions(driver) else self._given(driver, use, key)
 
     def variable(self, name: str, value: Value, frame: Frame) -> Value:
@@ -58,7 +62,7 @@ class ToldByUse:
     def attribute(self, name: str, info: object, frame: Frame) -> Value:
         """An attribute of an object of the class, of which nothing else is told."""
         driver = self.walker.program.driver_in(frame.module)
-        use = uses.of_class(info).get(name) if isinstance(info, ClassInfo) else None
+        use = self._of_class(info).get(name) if isinstance(info, ClassInfo) else None
         if use is None or not _has_sessions(driver):
             return UNKNOWN
         return self._given(driver, use, self.walker.keys.of("used as", info, name))
@@ -88,7 +92,19 @@ class ToldByUse:
     def _use(self, name: str, frame: Frame) -> Use | None:
         if frame.function is None or self.walker.entry in _ALONE:
             return None
-        return uses.of_function(frame.function).get(name)
+        return self._of_function(frame.function).get(name)
+
+    def _of_function(self, info: FunctionInfo) -> Mapping[str, Use]:
+        known = self._of_functions.get(info)
+        if known is None:
+            known = self._of_functions[info] = uses.of_function(info)
+        return known
+
+    def _of_class(self, info: ClassInfo) -> Mapping[str, Use]:
+        known = self._of_classes.get(info)
+        if known is None:
+            known = self._of_classes[info] = uses.of_class(info)
+        return known
 
     def _given(self, driver: Driver, use: Use, key: int) -> Value:
         return self.database.connecting.given(driver, Thing.ASYNC_SESSION if use.awaited else Thing.SESSION, key)
