@@ -79,8 +79,10 @@ class Afterwards:
         return ends
 
     def _run(self, function: Function, call: Invocation) -> list[State]:
-        calls = self.walker.calls
-        return [end for then, value in calls.apply(function, call) for end, _ in calls.awaited(value, call.at(then))]
+        calls, coroutines = self.walker.calls, self.walker.coroutines
+        return [
+            end for then, value in calls.apply(function, call) for end, _ in coroutines.awaited(value, call.at(then))
+        ]
 
     def _next(
         self, info: FunctionInfo, values: dict[str, Value], frame: Frame, ends: list[State], flow: Flow

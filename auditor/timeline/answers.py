@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from auditor import drivers
-from auditor.drivers.model import Callback
 from auditor.findings import Confidence, Place
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind
@@ -16,7 +15,7 @@ from auditor.timeline import ways
 from auditor.timeline.at_connect import AtConnect, tenants_at_connect
 from auditor.timeline.chains import Chains
 from auditor.timeline.chances import sure_of
-from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Life, Mark, Status
+from auditor.timeline.connection import Autocommit, Deed, Life, Mark, Status
 from auditor.timeline.coverage import Coverage, Uncovered, Unforced
 from auditor.timeline.events import (
     END_OF_BLOCK,
@@ -24,8 +23,6 @@ from auditor.timeline.events import (
     Ended,
     Event,
     GivenToRole,
-    Handover,
-    Inherited,
     Opened,
     Outlived,
     Ran,
@@ -37,6 +34,7 @@ from auditor.timeline.events import (
     Where,
 )
 from auditor.timeline.idle import EndlessWait, endless_waits
+from auditor.timeline.lasting import Lasting
 from auditor.timeline.leases import STILL
 from auditor.timeline.queues import Claim, JobRun, Queues, Recovery, UnboundedClaim
 from auditor.timeline.repeats import RepeatableCall, repeatable
@@ -47,13 +45,15 @@ from auditor.timeline.tenantless import Unset, unset
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from auditor.drivers.model import Callback
     from auditor.findings import Finding, Related
     from auditor.program import Program
     from auditor.program.versions import Version
+    from auditor.timeline.lasting import Leak, Orphan
     from auditor.timeline.leases import At, LeaseQueue
     from auditor.timeline.pools import PoolInfo
     from auditor.timeline.roots import Root
-    from auditor.timeline.settings import LostCleanup, Setting
+    from auditor.timeline.settings import LostCleanup
 
 _Kind = TypeVar("_Kind")
 
@@ -62,48 +62,6 @@ _ANSWERS = frozenset({"rowcount", "statusmessage"})
 _ROWS = frozenset({"fetchone", "fetchall", "fetchmany", "fetchval", "fetchrow", "scalar", "first", "one"})
 #: What the names are made of that limit how long something may take.
 _LIMITS = ("timeout", "wait_for", "deadline", "max_run", "time_limit", "max_duration")
-
-#: Settings that say who the session is.
-ROLES = frozenset({"role", "session_authorization"})
-
-
-#: Drivers whose pools set a session back, which a pooler behind them may do to another session.
-_RESETTING = frozenset(driver.name for driver in drivers.DRIVERS if driver.pool_resets)
-
-
-class Leak(NamedTuple):
-    """A value that a job leaves on a connection for its next user."""
-
-    name: str
-    #: How sure it is that the setting holds a tenant; None for a role and others.
-    tenant: Confidence | None
-    set_at: Place
-    kept_at: Place | None
-    heir: Place | None
-    #: "pool", "kept", "session", "caller", "loop" or "pooler".
-    kind: str
-    connection: ConnectionState
-    #: A cleanup that was undone, so that the value stayed.
-    lost_cleanup: LostCleanup | None
-    sure: Confidence
-    #: What it is set to is only known at run time.
-    varies: bool = False
-
-    @property
-    def is_role(self) -> bool:
-        return self.name in ROLES
-
-
-class Orphan(NamedTuple):
-    """Work for a tenant after the end of the transaction that it was set in."""
-
-    place: Place
-    call: Place
-    name: str
-    table: str
-    set_at: Place
-    ended_at: Place
-    sure: Confidence
 
 
 class OutsideCall(NamedTuple):
@@ -185,43 +143,13 @@ class Timeline:
         """Every change of a setting, with the statement that made it."""
         return ((ran, setting) for ran in self.of(Ran) for setting in ran.settings)
 
+    @cached_property
+    def _lasting(self) -> Lasting:
+        return Lasting(self.program, self.events, self.pools)
+
     def leaks(self) -> Iterator[Leak]:
         """Values that outlive their job: on a pooled or kept connection, or into the next turn of a loop."""
-        for handover in self.of(Handover):
-            for setting in handover.after.settings:
-                kept = setting.kept
-                if kept.is_value and not kept.inherited and not kept.since and not setting.is_cleared:
-                    yield from self._leak(setting, handover.after, handover.kind, handover.heir)
-        for inherited in self.of(Inherited):
-            yield from self._leak(inherited.setting, inherited.connection, "loop", inherited.place)
-
-    def _leak(self, setting: Setting, connection: ConnectionState, kind: str, heir: Place | None) -> Iterator[Leak]:
-        if setting.kept.origin is None:
-            return
-        sure = connection.sure
-        pooler = self.program.pooler
-        if pooler is not None and (kind == "pooler" or connection.driver in _RESETTING):
-            # That this connection goes through the pooler is not seen.
-            sure, kind = min(sure, Confidence.MEDIUM), "pooler"
-            heir = pooler.place
-        pool = self.pools.get(connection.pool) if connection.pool is not None else None
-        given = pool is not None and not pool.place.path
-        unseen = kind == "session" and (self._is_cleared(setting.name) or self._any_pool_is_none)
-        if kind == "caller" or unseen or (given and self._any_reset_touches(setting.name)):
-            # Who uses the connection next, or which pool it comes from, is not seen.
-            sure = Confidence.LOW
-        yield Leak(
-            setting.name,
-            self.program.catalogue.is_tenant(setting.name),
-            setting.kept.origin,
-            setting.kept_at,
-            heir,
-            kind,
-            connection,
-            setting.lost_cleanup,
-            sure,
-            UNNAMED in setting.kept.value,
-        )
+        return self._lasting.leaks()
 
     def tenants_at_connect(self) -> Iterator[AtConnect]:
         """Tenants that connections are given when they are opened, though they serve the jobs of others."""
@@ -238,36 +166,11 @@ class Timeline:
 
         A path that is the same for all, or that only a deployment chooses, may stay.
         """
-        for leak in self.leaks():
-            if leak.name == "search_path" and leak.varies:
-                named = self.program.speaks_of_tenants(leak.set_at)
-                yield leak._replace(sure=min(leak.sure, Confidence.MEDIUM) if named else Confidence.LOW)
+        return self._lasting.search_path_leaks()
 
     def lost_cleanups(self) -> Iterator[tuple[Leak, LostCleanup]]:
         """Values that stay because what was to take them away was undone."""
-        named = (leak for leak in self.leaks() if leak.tenant is not None or leak.is_role)
-        for leak in (*named, *self.search_path_leaks()):
-            if leak.lost_cleanup is not None:
-                yield leak, leak.lost_cleanup
-
-    def _any_reset_touches(self, name: str) -> bool:
-        """Whether a reset callback of some pool clears the setting."""
-        return any(
-            setting.clears and setting.name == name
-            for callback in self.of(CallbackRan)
-            if callback.callback is Callback.RESET
-            for ran, setting in self.settings()
-            if ran.connection == callback.connection
-        )
-
-    def _is_cleared(self, name: str) -> bool:
-        """Whether anything takes the setting's value away again."""
-        return any(setting.clears and setting.name in (name, "all") for _, setting in self.settings())
-
-    @cached_property
-    def _any_pool_is_none(self) -> bool:
-        """Whether the program makes a pool that keeps no connections."""
-        return any(pool.null for pool in self.pools.values())
+        return self._lasting.lost_cleanups()
 
     def ends_at_once(self, ran: Ran, setting: SettingSet) -> bool:
         """Whether a local setting ends with its own statement, which makes no use of it itself."""
@@ -285,36 +188,11 @@ class Timeline:
 
     def orphans(self) -> Iterator[Orphan]:
         """Statements that reach a tenant's table after the transaction in which the tenant was set."""
-        for ran in self.of(Ran):
-            for setting in ran.before.settings:
-                ended = setting.ended
-                tenant = self.program.catalogue.is_tenant(setting.name)
-                if ended is None or ended.origin is None or setting.ended_at is None or tenant is None:
-                    continue
-                if setting.current.is_value or any(other.name == setting.name for other in ran.settings):
-                    continue
-                known = next((table for table in ran.tables if self.program.catalogue.holds_tenants(table)), None)
-                # Where no policy is seen, a table that was reached as the tenant before is taken to need one; and so is
-                # the first that is reached at all, for the tenant was set for something.
-                idle = not ran.before.touched
-                seen = next((table for table in ran.tables if idle or table in ran.before.tenant_tables), None)
-                table = known or (seen if not self.program.catalogue.any_policies else None)
-                if table is None or table in self.job_tables:
-                    continue
-                sure = min(ran.before.sure, tenant if known else Confidence.MEDIUM)
-                yield Orphan(ran.place, ran.call, setting.name, table, ended.origin, setting.ended_at, sure)
+        return self._lasting.orphans(self.job_tables)
 
     def tenants_in_turn(self) -> Iterator[tuple[Outlived, str, Confidence]]:
         """Statements under a tenant handed up by a savepoint, where another tenant follows in the same transaction."""
-        followed = {
-            (ran.connection, setting.name)
-            for ran, setting in self.settings()
-            if not setting.clears and ran.before.setting(setting.name).current.handed_up
-        }
-        for outlived in self.of(Outlived):
-            tenant = self.program.catalogue.is_tenant(outlived.name)
-            if tenant is not None and (outlived.connection, outlived.name) in followed:
-                yield outlived, outlived.name, tenant
+        return self._lasting.tenants_in_turn()
 
     def stranded(self) -> Iterator[Stranded]:
         """Work that ran without a tenant after the tenant was set on another connection."""

@@ -227,7 +227,9 @@ class Blocks:
             return merge(ends)
 
         inner = Flow()
-        results = self.walker.calls.pending(manager, Invocation((), (), state, frame, inner, manager.site), on_yield)
+        results = self.walker.coroutines.pending(
+            manager, Invocation((), (), state, frame, inner, manager.site), on_yield
+        )
         flow.raises.extend((after.unbind(key), raised) for after, raised in inner.raises)
         states: list[State] = []
         for after, _ in results:
@@ -249,7 +251,7 @@ class Blocks:
     def _instance(
         self, manager: Instance, body: Body, state: State, frame: Frame, flow: Flow, span: nodes.Span
     ) -> list[State]:
-        objects, calls = self.walker.objects, self.walker.calls
+        objects, coroutines = self.walker.objects, self.walker.coroutines
         enter = "__enter__" if objects.class_member(manager, "__enter__") is not None else "__aenter__"
         entered = objects.call_method(manager, enter, Invocation((), (), state, frame, flow, span))
         if entered is None:
@@ -267,12 +269,12 @@ class Blocks:
             return [
                 (after, raised is not None and value == Literal(True))
                 for before, result in results
-                for after, value in calls.awaited(result, call.at(before))
+                for after, value in coroutines.awaited(result, call.at(before))
             ]
 
         states: list[State] = []
         for before, result in entered:
-            for after, value in calls.awaited(result, Invocation((), (), before, frame, flow, span)):
+            for after, value in coroutines.awaited(result, Invocation((), (), before, frame, flow, span)):
                 states.extend(
                     self._around(after, lambda start, out, value=value: body(start, value, out), leave, flow)  # type: ignore[misc]
                 )

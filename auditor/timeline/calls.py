@@ -5,23 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from auditor import drivers
-from auditor.findings import Confidence
 from auditor.python import nodes
 from auditor.timeline import collections, orm, strings
-from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
-from auditor.timeline.events import Stranded, Worked
-from auditor.timeline.invocation import OPEN, Invocation, called_name, goes_on, named_ways, positional_ways
-from auditor.timeline.objects import MAKES
-from auditor.timeline.outside import is_client
+from auditor.timeline.invocation import Invocation, goes_on, named_ways, positional_ways
 from auditor.timeline.parameters import Parameters
 from auditor.timeline.pure import PureCalls
-from auditor.timeline.sessions import ELSEWHERE
-from auditor.timeline.state import NO_JOB, Flow, Frame, State, merge_raises, merge_values
+from auditor.timeline.state import Flow, Frame, State, merge_raises, merge_values
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
-    Asked,
     Block,
     Bound,
     Built,
@@ -36,15 +28,12 @@ from auditor.timeline.values import (
     Instance,
     Items,
     Key,
-    Made,
     Mapping,
     Pending,
     Pool,
-    Query,
     Row,
     Super,
     Text,
-    Unknown,
     Value,
     from_row,
     holds_connection,
@@ -53,8 +42,7 @@ from auditor.timeline.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from auditor.findings import Place
-    from auditor.program.code import ClassInfo, FunctionInfo
+    from auditor.program.code import FunctionInfo
     from auditor.timeline.evaluate import Results
     from auditor.timeline.invocation import Keywords
     from auditor.timeline.pure import Outcome
@@ -65,14 +53,6 @@ if TYPE_CHECKING:
 
 #: Calls nested deeper than this are not followed.
 DEEPEST = 16
-#: Methods of loggers, wherever a logger comes from: what they are given is only told.
-_LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
-#: Methods of collections: what they are given is kept for later.
-_KEEPS = frozenset({"append", "appendleft", "add", "discard", "extend", "setdefault"})
-#: What both do with a job is no work on it.
-_NO_WORK = _LOGS | _KEEPS | MAKES
-#: Verbs for doing what a job asks for, whatever comes of it.
-_WORKS = frozenset({"run", "execute", "handle", "process", "perform", "work", "call", "invoke", "dispatch", "apply"})
 #: How a class enters and leaves what its own context manager stands for.
 _BY_HAND = frozenset({"__enter__", "__aenter__", "__exit__", "__aexit__"})
 #: What a transaction of a driver is begun and ended with by hand.
@@ -103,7 +83,7 @@ class Calls:
         for before, callee in self.walker.evaluate(node.function, state, frame, flow):
             for call in self._invocations(node, before, frame, flow):
                 if goes_on(node):
-                    call = call.at(self._gone_on(call.state, call.place, frame))
+                    call = call.at(self.walker.unseen.gone_on(call.state, call.place, frame))
                 changed = self._changed_in_place(node, callee, call)
                 results.extend(self.apply(callee, call) if changed is None else changed)
         return merge_values(results)
@@ -144,10 +124,10 @@ class Calls:
         if isinstance(callee, Function):
             return self._function(callee, call)
         if isinstance(callee, Class):
-            return self._construct(callee, call)
+            return self.walker.constructing.construct(callee, call)
         if isinstance(callee, Instance):
             called = self.walker.objects.call_method(callee, "__call__", call)
-            return called if called is not None else self.opaque(callee, call)
+            return called if called is not None else self.walker.unseen.opaque(callee, call)
         if isinstance(callee, External):
             return self.walker.library.call(callee.name, call)
         if isinstance(callee, Bound):
@@ -156,8 +136,8 @@ class Calls:
             return self._bound(Bound(callee.row, callee.column), call)
         if isinstance(callee, (Pool, Connection)):
             made = self.walker.database.sessions.called(callee, call)
-            return made if made is not None else self.opaque(callee, call)
-        return self.opaque(callee, call)
+            return made if made is not None else self.walker.unseen.opaque(callee, call)
+        return self.walker.unseen.opaque(callee, call)
 
     def _function(self, function: Function, call: Invocation) -> Results:
         bound = (function.bound,) if function.bound is not None else ()
@@ -191,13 +171,13 @@ class Calls:
         """Walk a function's body with its arguments bound: each way out with what it returns."""
         info = function.info
         if info in call.frame.stack or len(call.frame.stack) >= DEEPEST:
-            return self.opaque(function, call)
+            return self.walker.unseen.opaque(function, call)
         if on_yield is None and not self._matters(info, call):
             self.entered.add(info)
-            return self.opaque(function, call.at(self.walker.scout.look_through(function, call)))
+            return self.walker.unseen.opaque(function, call.at(self.walker.scout.look_through(function, call)))
         self.entered.add(info)
         if info.is_left_open and any(from_row(value) for value in call.everything):
-            return self.opaque(function, call)
+            return self.walker.unseen.opaque(function, call)
         inner = self.frame_of(function, call.frame, call.span, on_yield)
         known = self.pure.recall(info, inner, call)
         if known is None:
@@ -233,8 +213,8 @@ class Calls:
         ends = self.body(info, ready, inner, out)
         results = [*out.returns, *((end, NONE) for end in ends)]
         return (
-            merge_values([(self._left(after, inner), value) for after, value in results]),
-            merge_raises([(self._left(after, inner), raised) for after, raised in out.raises]),
+            merge_values([(self.left(after, inner), value) for after, value in results]),
+            merge_raises([(self.left(after, inner), raised) for after, raised in out.raises]),
         )
 
     def body(self, info: FunctionInfo, state: State, frame: Frame, flow: Flow) -> list[State]:
@@ -258,10 +238,6 @@ class Calls:
 
         return body
 
-    def pending(self, pending: Pending, call: Invocation, on_yield: OnYield | None = None) -> Results:
-        """Run what was called earlier and only runs now, from the state and place of `call`."""
-        return self.run(pending.function, call.passing(*pending.arguments, named=pending.keywords), on_yield)
-
     def frame_of(self, function: Function, caller: Frame, span: nodes.Span, on_yield: OnYield | None = None) -> Frame:
         """The activation of a function that is called from `caller`."""
         info = function.info
@@ -283,69 +259,10 @@ class Calls:
         )
 
     @staticmethod
-    def _left(state: State, frame: Frame) -> State:
+    def left(state: State, frame: Frame) -> State:
+        """What is known once a function was left: no more of its variables, unless something keeps them."""
         assert frame.function is not None
         return state if frame.function.keeps_frame else state.unbind(frame.key)
-
-    # Objects
-
-    def _construct(self, cls: Class, call: Invocation) -> Results:
-        objects = self.walker.objects
-        if objects.is_enum(cls.info):
-            return [(call.state, UNKNOWN)]
-        made = self.walker.database.connecting.make_derived(cls.info, call)
-        if made is not None:
-            return made
-        query = self.walker.models.managers.query(cls.info, call.argument(0, "model"))
-        if query is not None:
-            return [(call.state, query)]
-        key = self.walker.keys.of("object", call.frame.key, call.span, cls.info)
-        instance = Instance(cls.info, key, any(from_row(value) for value in call.everything))
-        init = objects.class_member(instance, "__init__")
-        if objects.is_exception(cls.info):
-            return [(call.state, instance)]
-        of_model = self.walker.models.made(instance, call) if not isinstance(init, Function) else None
-        if of_model is not None:
-            return of_model
-        if isinstance(init, Function):
-            return [(after, instance) for after, _ in self.apply(replace(init, bound=instance), call)]
-        if any(base.takes_fields for base in objects.lineage(cls.info)):
-            return self._construct_fields(instance, call)
-        return [(call.state, instance)]
-
-    def _construct_fields(self, instance: Instance, call: Invocation) -> Results:
-        """The constructor that a dataclass, NamedTuple or model gets from its fields."""
-        objects = self.walker.objects
-        names = [
-            field.targets[0].id
-            for base in reversed(list(objects.lineage(instance.info)))
-            for field in base.fields
-            if isinstance(field.targets[0], nodes.Name)
-        ]
-        values: dict[str, Value] = {}
-        if from_row(call.options.get(OPEN, UNKNOWN)):
-            values = dict.fromkeys(names, Unknown(row=True))
-        values.update(zip(names, call.positional, strict=False))
-        values.update((name, value) for name, value in call.named if name in names)
-        ready = call.at(call.state.bind_all(instance.key, values)).passing()
-        after = objects.call_method(instance, "__post_init__", ready)
-        return [(then, instance) for then, _ in after] if after is not None else [(ready.state, instance)]
-
-    def construct_typed(self, instance: Instance | Connection, info: ClassInfo) -> None:
-        """Run a constructor nobody is seen to call, so that the object has what its annotations and defaults give."""
-        init = self.walker.objects.class_member(instance, "__init__")
-        if not isinstance(init, Function):
-            return
-        names = self.walker.names
-        frame = self.frame_of(init, names.module_frame(init.info.module), init.info.node.name_span)
-        values = self.parameters.of_root(init.info, frame, instance)
-        out = Flow()
-        start = names.start().bind_all(frame.key, values)
-        with self.walker.as_root(f"new {info.dotted}", lasting=True):
-            ends = self.walker.block(init.info.node.body, [start], frame, out)
-        ends = [*ends, *(after for after, _ in out.returns)]
-        if ends:
-            names.keep(self._left(ends[0], frame))
 
     def evaluate_in(self, function: FunctionInfo, expression: nodes.Expression) -> list[Value]:
         """What an expression comes to somewhere in a function: its parameters are what their annotations say."""
@@ -363,163 +280,9 @@ class Calls:
     def _settled(self, value: Value, state: State, frame: Frame) -> Value:
         """A coroutine that was not awaited is what it returns once it is."""
         if isinstance(value, Pending) and not value.manager:
-            ways = self.awaited(value, Invocation((), (), state, frame, Flow(), value.site))
+            ways = self.walker.coroutines.awaited(value, Invocation((), (), state, frame, Flow(), value.site))
             return ways[0][1] if ways else UNKNOWN
         return value
-
-    # Coroutines and generators
-
-    def awaited(self, value: Value, call: Invocation) -> Results:
-        """`await value`: a coroutine runs now; anything else already has."""
-        if isinstance(value, Either):
-            return [result for option in value.options for result in self.awaited(option, call)]
-        if isinstance(value, Block) and value.kind == "borrow":
-            return list(self.walker.database.pools.acquire(value.key, call.state, call.frame, value.site))
-        if isinstance(value, Block) and value.kind == "borrow cursor":
-            taken = self.walker.database.pools.acquire(value.key, call.state, call.frame, value.site)
-            return [(after, self.walker.database.cursor_of(connection)) for after, connection in taken]
-        if isinstance(value, Block) and value.kind in ("transaction", "task"):
-            # It begins, and is ended by hand.
-            return [(after, value) for after, _ in self.walker.blocks.by_hand(value, "start", call)]
-        if isinstance(value, Asked):
-            return self.walker.records.send(value, call, many=True)
-        if isinstance(value, Query):
-            return self.walker.models.rows(value, call)
-        if isinstance(value, Pending) and not value.manager and not value.function.info.node.is_generator:
-            return self.pending(value, call)
-        return [(call.state, value)]
-
-    def delegated(self, value: Value, call: Invocation) -> Results:
-        """`yield from value`: the inner generator's yields are the outer one's."""
-
-        def on_yield(after: State, got: Value, out: Flow) -> list[State]:
-            return self.walker.yielded(after, got, call.frame, out, call.span)
-
-        if isinstance(value, Pending):
-            return self.pending(value, call, on_yield)
-        return [(after, UNKNOWN) for after in on_yield(call.state, UNKNOWN, call.flow)]
-
-    def spawn(self, callee: Value, call: Invocation) -> None:
-        """Something that runs beside what is walked: a thread, a task. It has its own way, from here on."""
-        apart = call._replace(state=call.state.with_job(NO_JOB), flow=Flow())
-        for value in call.everything:
-            self._shared(value)
-        ends: Results = []
-        with self.walker.scout.beside(call.state):
-            if isinstance(callee, Pending):
-                ends = list(self.pending(callee, apart))
-            elif isinstance(callee, (Function, Bound, Class, Instance)):
-                ends = [
-                    way for after, value in self.apply(callee, apart) for way in self.awaited(value, apart.at(after))
-                ]
-        for after in (*(state for state, _ in ends), *(state for state, _ in apart.flow.raises)):
-            if after.job.claims:
-                self.walker.database.endings.job_ends(after, call.place, call.frame.symbol)
-
-    def handed_out(self, state: State, value: Value, frame: Frame, flow: Flow, span: nodes.Span) -> list[State]:
-        """A yield to code that is not seen: it may work on what it is given, and fail."""
-        key = holds_connection(value)
-        key = self._committed_by(value, state) if key is None else key
-        manager = frame.function is not None and frame.function.is_manager
-        keys = (key,) if key is not None else ()
-        state = self.work(state, frame.module.place(span), "the code that uses this", keys, frame)
-        if manager or key is not None:
-            raised = self.walker.raised("python", None, span, frame)
-            flow.raises.append((self.walker.failed(state, raised), raised))
-        elif from_row(value):
-            # Whoever fails with the job in hand, or asks for no other, closes the generator where it stands.
-            closed = self.walker.raised("raise", External("builtins.GeneratorExit"), span, frame)
-            flow.raises.append((self.walker.failed(state, closed), closed))
-        if key is None:
-            return [state]
-        self.walker.database.endings.may_fail(key, state, flow, span, frame)
-        return [state, *self.walker.database.endings.kept_by_user(key, state, frame, span)]
-
-    def _committed_by(self, value: Value, state: State) -> Key | None:
-        """The connection that an object keeps, whose class commits: whoever is given the object can have it do so."""
-        if not isinstance(value, Instance):
-            return None
-        if not any(info.commits for info in self.walker.objects.lineage(value.info)):
-            return None
-        kept = state.heap.get(value.key, {}).values()
-        return next((key for one in kept if (key := holds_connection(one)) is not None), None)
-
-    def _gone_on(self, state: State, place: Place, frame: Frame) -> State:
-        """What was asked for goes on in code that is not seen, on other connections than one that was given back."""
-        stranded = state.job.stranded
-        if stranded is None:
-            return state
-        event = Stranded(place, *stranded, (), Confidence.MEDIUM, frame.symbol)
-        return self.walker.see(event, state.with_job(replace(state.job, stranded=None)))
-
-    # What is not followed
-
-    def opaque(self, callee: Value, call: Invocation) -> Results:
-        """A call that is not followed. Given a connection it may use it; given a job it may do the job's work."""
-        key = next((found for value in call.everything if (found := holds_connection(value)) is not None), None)
-        row = any(from_row(value) for value in call.everything)
-        if row and key is None:
-            call = call.at(self.walker.scout.hand_on(callee, call))
-        for value in call.everything:
-            self._shared(value)
-        given = self._annotated(callee, row)
-        if key is None and not (row and self._for_effect(callee, call)):
-            return [(call.state, given)]
-        keys = (key,) if key is not None else ()
-        state = self.work(call.state, call.place, called_name(callee), keys, call.frame)
-        raised = self.walker.raised("python", None, call.span, call.frame)
-        call.flow.raises.append((self.walker.failed(state, raised), raised))
-        if key is None:
-            return [(state, given)]
-        self.walker.database.endings.may_fail(key, state, call.flow, call.span, call.frame)
-        ways = [state]
-        if isinstance(callee, Unknown):
-            # What a decorator is put around, or a callback, does the work, and commits it as any work is.
-            ways += self.walker.database.endings.kept_by_user(key, state, call.frame, call.span)
-        return [(way, given) for way in ways]
-
-    def _annotated(self, callee: Value, row: bool) -> Value:
-        """What a call that is not followed gives: the client of a library, where the function says so."""
-        holder = callee.receiver if isinstance(callee, Bound) else callee
-        if isinstance(holder, Made) and holder.name == ELSEWHERE:
-            return holder  # a session of another database
-        if not isinstance(callee, Function) or callee.info.node.returns is None:
-            return Unknown(row=row)
-        frame = self.walker.names.module_frame(callee.info.module)
-        given = self.walker.types.typed(callee.info.node.returns, frame, self.walker.keys.of("returned", callee.info))
-        return replace(given, row=row) if isinstance(given, Made) and is_client(given.name) else Unknown(row=row)
-
-    def _for_effect(self, callee: Value, call: Invocation) -> bool:
-        """Whether a call that is given a job does its work: it is no function that only makes something of it."""
-        if isinstance(callee, Unknown) or _does_work(callee):
-            return True
-        makes = isinstance(callee, Function) and callee.info.gives_value
-        makes = makes or (isinstance(callee, Bound) and callee.name in _NO_WORK)
-        return call.span == self.walker.for_effect and not makes
-
-    def _shared(self, value: Value) -> None:
-        if isinstance(value, Pool):
-            self.walker.database.share(value.key)
-
-    def work(self, state: State, place: Place, what: str, keys: tuple[Key, ...], frame: Frame) -> State:
-        """Work of the job in hand that may fail, in whatever transaction is open."""
-        mark = Mark(Deed.WORK, place)
-        for key, connection in state.connections.items():
-            worked = (
-                replace(connection, touched=True, lent=self._lent(connection, place)) if key in keys else connection
-            )
-            if connection.in_transaction and (key in keys or connection.pending):
-                worked = worked.marked(mark)
-            state = state.connect(key, worked)
-        state = state.with_job(state.job.begun(by_call=True))
-        return self.walker.see(Worked(place, what, keys, frame.symbol), state)
-
-    @staticmethod
-    def _lent(connection: ConnectionState, place: Place) -> Place | None:
-        """Where work may have begun a transaction that is not seen."""
-        driver = drivers.by_name(connection.driver)
-        begins = driver is not None and driver.begins_by_itself and connection.autocommit is Autocommit.OFF
-        return place if begins and connection.status is Status.IDLE else None
 
     def _bound(self, callee: Bound, call: Invocation) -> Results:
         receiver = orm.receiver_of(callee.receiver, callee.name)
@@ -553,11 +316,3 @@ class Calls:
             receiver, callee.name, call
         )
         return guessed if guessed is not None else self.walker.library.method(callee, call)
-
-
-def _does_work(callee: Value) -> bool:
-    """Whether what is called says by its name that it does something: `handler.run(job)`, `process_job(job)`."""
-    if not isinstance(callee, (Bound, Function)):
-        return False
-    name = callee.name if isinstance(callee, Bound) else callee.info.node.name
-    return name.strip("_").split("_")[0] in _WORKS

@@ -112,7 +112,7 @@ class Cycles:
         return states
 
     def _call(self, hook: FunctionInfo, state: State, frame: Frame, info: FunctionInfo) -> list[State]:
-        calls = self.walker.calls
+        calls, coroutines = self.walker.calls, self.walker.coroutines
         found, state = self.walker.names.start_of(hook, state)
         me = self.walker.types.me(hook.owner) if hook.owner is not None and not hook.is_static else None
         given = tuple(
@@ -122,4 +122,4 @@ class Cycles:
         )
         call = Invocation((), given, state, frame, Flow(), info.node.name_span)
         found = replace(found, bound=me)
-        return [end for then, value in calls.apply(found, call) for end, _ in calls.awaited(value, call.at(then))]
+        return [end for then, value in calls.apply(found, call) for end, _ in coroutines.awaited(value, call.at(then))]

@@ -176,7 +176,7 @@ class Evaluator:
     def _await(self, node: nodes.Await, state: State, frame: Frame, flow: Flow) -> Results:
         results: Results = []
         for after, value in self.value(node.value, state, frame, flow):
-            results.extend(self.walker.calls.awaited(value, Invocation((), (), after, frame, flow, node.span)))
+            results.extend(self.walker.coroutines.awaited(value, Invocation((), (), after, frame, flow, node.span)))
         return results
 
     def _yield(self, node: nodes.Yield, state: State, frame: Frame, flow: Flow) -> Results:
@@ -185,7 +185,9 @@ class Evaluator:
         results: Results = []
         for after, value in self.value(node.value, state, frame, flow):
             if node.delegated:
-                results.extend(self.walker.calls.delegated(value, Invocation((), (), after, frame, flow, node.span)))
+                results.extend(
+                    self.walker.coroutines.delegated(value, Invocation((), (), after, frame, flow, node.span))
+                )
                 continue
             results.extend((then, UNKNOWN) for then in self.walker.yielded(after, value, frame, flow, node.span))
         return results

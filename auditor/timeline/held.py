@@ -231,7 +231,7 @@ class HeldConnections:
             return [(after, NONE) for after, _ in self.walker.calls.apply(function, call.passing())]
         if isinstance(function, (Function, Bound)):
             after = replace(connection, status=Status.IDLE, savepoints=(), blocks=0, pending=(), begun=None)
-            self.walker.calls.spawn(function, call.at(call.state.connect(key, after)).passing())
+            self.walker.coroutines.spawn(function, call.at(call.state.connect(key, after)).passing())
         return [(call.state, NONE)]
 
     def savepoint(self, key: Key, call: Invocation) -> Results:

@@ -218,7 +218,7 @@ class Library:
             variable = self._context_variable(callee.receiver, callee.name, call)
             if variable is not None:
                 return variable
-        results = self.walker.calls.opaque(callee, call)
+        results = self.walker.unseen.opaque(callee, call)
         row = from_row(callee.receiver)
         name = dotted(callee)
         if name is not None and is_of_table(name):
@@ -274,10 +274,10 @@ class Library:
         first = call.argument(0)
         runnable = isinstance(first, (Function, Pending, Bound, Instance))
         if name in _SPAWNS and runnable:
-            self.walker.calls.spawn(first, call.passing(*call.positional[1:], named=call.named))
+            self.walker.coroutines.spawn(first, call.passing(*call.positional[1:], named=call.named))
             return [(call.state, Made("task"))]
         if name in _RUNS_COROUTINE and isinstance(first, Pending):
-            return self.walker.calls.awaited(first, call)
+            return self.walker.coroutines.awaited(first, call)
         if name == "run" and isinstance(first, Function):
             # anyio.run and trio.run take the function and its arguments.
             return self._run_now(first, call.passing(*call.positional[1:]))
@@ -287,7 +287,7 @@ class Library:
             return self._run_now(first, call.passing(*call.positional[1:], named=call.named))
         if name == "map" and isinstance(first, Function) and len(call.positional) > 1:
             for element in self.walker.elements(call.positional[1])[:4]:
-                self.walker.calls.spawn(first, call.passing(element))
+                self.walker.coroutines.spawn(first, call.passing(element))
             return [(call.state, UNKNOWN)]
         return None
 
@@ -295,7 +295,7 @@ class Library:
         return [
             result
             for after, value in self.walker.calls.apply(function, call)
-            for result in self.walker.calls.awaited(value, call.at(after))
+            for result in self.walker.coroutines.awaited(value, call.at(after))
         ]
 
     def _start(self, call: Invocation) -> None:
@@ -308,7 +308,7 @@ class Library:
             if isinstance(named, Mapping)
             else ()
         )
-        self.walker.calls.spawn(target, call.passing(*passed, named=keywords))
+        self.walker.coroutines.spawn(target, call.passing(*passed, named=keywords))
 
     def _gather(self, call: Invocation) -> Results:
         ways: list[tuple[State, tuple[Value, ...]]] = [(call.state, ())]
@@ -316,7 +316,7 @@ class Library:
             ways = [
                 (after, (*got, result))
                 for before, got in ways
-                for after, result in self.walker.calls.awaited(value, call.at(before))
+                for after, result in self.walker.coroutines.awaited(value, call.at(before))
             ]
         return [(after, Items("list", got)) for after, got in ways]
 
@@ -332,7 +332,7 @@ class Library:
         if name.partition(".")[0] in _STANDARD or name in _TRANSPARENT:
             return [(call.state, made)]
         value = rendered(name.rpartition(".")[2], call) or made
-        return [(state, value) for state, _ in self.walker.calls.opaque(External(name), call)]
+        return [(state, value) for state, _ in self.walker.unseen.opaque(External(name), call)]
 
     def _stands_around(self, manager: Function, made: Made, call: Invocation) -> None:
         """An application is made with what stands around its life: what that opens is there for every request."""
@@ -427,7 +427,7 @@ class Library:
             reached.append((state, value))
             return []
 
-        self.walker.calls.pending(first, call, on_yield)
+        self.walker.coroutines.pending(first, call, on_yield)
         return reached or [(call.state, UNKNOWN)]
 
     def _enumerate(self, call: Invocation) -> Results:

@@ -234,7 +234,7 @@ class Loops:
         inner = Flow()
         ends = [
             after
-            for after, _ in self.walker.calls.pending(
+            for after, _ in self.walker.coroutines.pending(
                 source, Invocation((), (), state, frame, inner, node.span), on_yield
             )
         ]

@@ -391,7 +391,7 @@ class Pools:
         others = (UNKNOWN, UNKNOWN) if self.walker.database.sessions.listeners.listens(callback) else ()
         call = Invocation((Connection(key), *others), (), state, frame, out, span)
         for after, value in self.walker.calls.apply(callback, call):
-            results.extend((then, False) for then, _ in self.walker.calls.awaited(value, call.at(after)))
+            results.extend((then, False) for then, _ in self.walker.coroutines.awaited(value, call.at(after)))
         results.extend((after, True) for after, _ in out.raises)
         return [(after.with_job(state.job), raised) for after, raised in results]
 

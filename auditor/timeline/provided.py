@@ -94,7 +94,7 @@ class Provided:
         function = self._called(provider)
         if function is None:
             return body(state, provider, flow, given)
-        calls = self.walker.calls
+        calls, coroutines = self.walker.calls, self.walker.coroutines
         outer = frame.outside
         inner = calls.frame_of(function, outer, info.node.name_span)
         wanted = calls.parameters.of_root(function.info, inner, function.bound)
@@ -114,7 +114,7 @@ class Provided:
             results = [
                 result
                 for after, value in calls.apply(self._made(provider, function), call)
-                for result in calls.awaited(value, call.at(after))
+                for result in coroutines.awaited(value, call.at(after))
             ]
             return [end for after, value in results for end in body(after, value, out, {**before, provider: value})]
 

@@ -325,10 +325,10 @@ class Roots:
 
     def _entered(self, manager: Value, info: FunctionInfo, state: State, frame: Frame, flow: Flow) -> list[State]:
         """A block around code that is not seen, which an object opens and closes."""
-        span, calls = info.node.name_span, self.walker.calls
+        span, unseen = info.node.name_span, self.walker.unseen
 
         def used(at: State, given: Value, out: Flow) -> list[State]:
-            return calls.handed_out(at, given, frame, out, span)
+            return unseen.handed_out(at, given, frame, out, span)
 
         return self.walker.blocks.run(manager, used, state, frame.outside, flow, span)
 

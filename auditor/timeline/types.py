@@ -182,7 +182,7 @@ class Types:
             return self.instance(info)
         if given.key not in self._typed:
             self._typed[given.key] = True
-            self.walker.calls.construct_typed(given, info)
+            self.walker.constructing.typed(given, info)
         return given
 
     def instance(self, info: ClassInfo) -> Instance:
@@ -191,7 +191,7 @@ class Types:
         instance = Instance(info, key)
         if key not in self._typed:
             self._typed[key] = True
-            self.walker.calls.construct_typed(instance, info)
+            self.walker.constructing.typed(instance, info)
         return instance
 
     def is_typed(self, instance: Instance) -> bool:

@@ -10,6 +10,8 @@ from auditor.python import nodes
 from auditor.timeline import failures
 from auditor.timeline.blocks import Blocks
 from auditor.timeline.calls import Calls
+from auditor.timeline.constructing import Constructing
+from auditor.timeline.coroutines import Coroutines
 from auditor.timeline.database import Database
 from auditor.timeline.entries import Entry
 from auditor.timeline.evaluate import Evaluator
@@ -27,6 +29,7 @@ from auditor.timeline.scratch import Scratch
 from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
 from auditor.timeline.told_apart import assume_closed, assume_kind, kept_in
 from auditor.timeline.types import Types
+from auditor.timeline.unseen import Unseen
 from auditor.timeline.upgrades import Upgrades
 from auditor.timeline.values import (
     NONE,
@@ -93,6 +96,9 @@ class Walker:
         self.types = Types(self)
         self.evaluator = Evaluator(self)
         self.calls = Calls(self)
+        self.constructing = Constructing(self)
+        self.coroutines = Coroutines(self)
+        self.unseen = Unseen(self)
         self.library = Library(self)
         self.database = Database(self)
         self.mapper = Mapper(self)
@@ -516,7 +522,7 @@ class Walker:
         """A yield: what the other side does happens here."""
         if frame.on_yield is not None:
             return frame.on_yield(state, value, flow)
-        return self.calls.handed_out(state, value, frame, flow, span)
+        return self.unseen.handed_out(state, value, frame, flow, span)
 
     def elements(self, source: Value) -> list[Value]:
         """What a loop over `source` may be given, turn by turn, as far as it is known."""

@@ -9,7 +9,8 @@ from auditor.findings import Related
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from auditor.timeline.answers import Leak, OutsideCall
+    from auditor.timeline.answers import OutsideCall
+    from auditor.timeline.lasting import Leak
 
 _HEIRS = {
     "pool": "the next job to borrow this connection starts here",
