@@ -21,7 +21,7 @@ from auditor.search import mentions, search
 from auditor.sql.meaning import Kind, hole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from auditor.config import Config
     from auditor.drivers.model import Driver
@@ -103,13 +103,16 @@ def read_program(
 def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progress: Progress) -> Program:
     inventory, config = program.inventory, program.config
     files = [file for file in inventory.files if file.role is not Role.TEST or config.include_tests]
-    packages = {re.escape(package).encode(): driver for driver in drivers.DRIVERS for package in driver.packages}
-    found = search(files, [*triggers, *packages, _SWITCH, *SETTINGS], jobs=jobs)
+    packages = [(re.escape(package).encode(), driver) for driver in drivers.DRIVERS for package in driver.packages]
+    found = search(files, [*triggers, *(name for name, _ in packages), _SWITCH, *SETTINGS], jobs=jobs)
     # A file that cannot be read is found with nothing in it: whoever loads it learns why.
     hits = {file for file, numbers in found.items() if not numbers or min(numbers) < len(triggers)}
     switch = len(triggers) + len(packages)
-    naming = [file for file, numbers in found.items() if any(len(triggers) <= number < switch for number in numbers)]
-    imported = {file: tuple(_imported(file, packages)) for file in naming}
+    named = {
+        file: [packages[number - len(triggers)] for number in sorted(numbers) if len(triggers) <= number < switch]
+        for file, numbers in found.items()
+    }
+    imported = {file: tuple(_imported(file, packages)) for file, packages in named.items() if packages}
     used = {driver.name: driver for found_in in imported.values() for driver in found_in}
     hits |= {file for file, found_in in imported.items() if any(driver.kept_in_modules for driver in found_in)}
     default = drivers.by_name(config.default_driver or "")
@@ -163,11 +166,11 @@ def _users_of_statements(program: Program, left: list[SourceFile], jobs: int | N
     return files
 
 
-def _imported(file: SourceFile, packages: Mapping[bytes, Driver]) -> Iterator[Driver]:
-    """The drivers that a file imports, and does not only speak of."""
+def _imported(file: SourceFile, packages: Iterable[tuple[bytes, Driver]]) -> Iterator[Driver]:
+    """Those of the drivers whose packages a file names that it imports, and does not only speak of."""
     data = read(file)
     if isinstance(data, bytes):
-        for package, driver in packages.items():
+        for package, driver in packages:
             if re.search(rb"^[ \t]*(?:from|import)\b[^\n#]*\b%b\b" % package, data, re.MULTILINE):
                 yield driver
 

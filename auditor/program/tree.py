@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from auditor.frozen import dataclass
 from auditor.python import nodes
-from auditor.python.record import Record
+from auditor.python.record import Record, getter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 #: Fields of these types hold no nodes.
 _PLAIN = frozenset({"str", "bool", "int", "Span", "str | None", "tuple[str, ...]", "bool | int | float | None"})
 
 
-#: By class of nodes, the fields in which other nodes hang, the last first. What is not here is no node.
-_CHILDREN: dict[type, tuple[str, ...]] = {
-    kind: tuple(name for name in reversed(kind.__match_args__) if kind.__annotations__[name] not in _PLAIN)
-    for kind in vars(nodes).values()
-    if isinstance(kind, type) and issubclass(kind, Record)
+def _below(kind: type[Record]) -> Callable[[Any], tuple[Any, ...]]:
+    """What takes out of a node those that hang in it, the last first."""
+    names = [name for name in reversed(kind.__match_args__) if kind.__annotations__[name] not in _PLAIN]
+    return getter(tuple(names)) if names else lambda _node: ()
+
+
+#: By class of nodes, what takes out the nodes that hang in one. What is not here is no node.
+_CHILDREN: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    kind: _below(kind) for kind in vars(nodes).values() if isinstance(kind, type) and issubclass(kind, Record)
 }
 
 
 def descend(node: object, into_functions: bool = True) -> Iterator[object]:
     """Every node in a tree, itself first, in source order; `into_functions` False leaves nested bodies out."""
-    stack: list[object] = [node]
+    stack: list[Any] = [node]
     while stack:
         top = stack.pop()
         kind = type(top)
         if kind is tuple:
-            stack.extend(reversed(top))  # type: ignore[call-overload]
+            stack += top[::-1]
             continue
         below = _CHILDREN.get(kind)
         if below is None:
@@ -39,7 +43,7 @@ def descend(node: object, into_functions: bool = True) -> Iterator[object]:
         yield top
         if not into_functions and kind in _SCOPES and top is not node:
             continue
-        stack.extend(getattr(top, name) for name in below)
+        stack += below(top)
 
 
 _SCOPES = (nodes.Function, nodes.Class, nodes.Lambda)
@@ -81,33 +85,39 @@ def words_of(body: tuple[nodes.Node, ...]) -> tuple[Words, dict[int, Words]]:
 
     A function's annotations and defaults belong to what is around it, its decorators to both.
     """
-    whole = Words()
+    whole = words = Words()
     by_function: dict[int, Words] = {}
     open_: list[Words] = [whole]
-    stack: list[object] = [body]
+    stack: list[Any] = [body]
     told: set[int] = set()
     while stack:
         top = stack.pop()
         kind = type(top)
-        if kind is tuple:
-            stack.extend(reversed(top))  # type: ignore[call-overload]
+        # Most of a tree is names and attributes.
+        if kind is nodes.Name:
+            words.names.add(top.id)
+        elif kind is nodes.Attribute:
+            words.names.add(top.name)
+            stack.append(top.value)
+        elif kind is tuple:
+            stack += top[::-1]
         elif top is _LEAVE:
             inner = open_.pop()
-            open_[-1].take(inner)
-        elif isinstance(top, nodes.Function):
-            stack.append(_LEAVE)
-            stack.extend((top.body, top.decorators))
+            words = open_[-1]
+            words.take(inner)
+        elif kind is nodes.Function:
             # What the head says is read first, while what is around it is still open.
-            stack.append(_Enter(top))
-            stack.extend((top.parameters, top.returns))
-        elif isinstance(top, _Enter):
-            open_.append(by_function.setdefault(id(top.function), Words()))
+            stack += (_LEAVE, top.body, top.decorators, _Enter(top), top.parameters, top.returns)
+        elif kind is _Enter:
+            words = by_function.setdefault(id(top.function), Words())
+            open_.append(words)
         elif (below := _CHILDREN.get(kind)) is not None:
+            note = _NOTES.get(kind)
+            if note is not None and id(top) not in told:
+                note(top, words)
             if _only_tells(top):
                 told.update(id(part) for part in descend(top) if isinstance(part, nodes.Text))
-            if id(top) not in told:
-                _note(top, open_[-1])
-            stack.extend(getattr(top, name) for name in below)
+            stack += below(top)
     return whole, by_function
 
 
@@ -129,29 +139,44 @@ class _Enter:
         self.function = function
 
 
-def _note(node: object, words: Words) -> None:
-    if isinstance(node, nodes.Name):
-        words.names.add(node.id)
-    elif isinstance(node, nodes.Attribute):
-        words.names.add(node.name)
-    elif isinstance(node, nodes.Text):
-        words.texts.append(node)
-    elif isinstance(node, nodes.Call):
-        words.keywords.update(name for name, _ in node.keywords if name is not None)
-        words.equal.update(f"{name}={said}" for name, value in node.keywords if name for said in _constants(value))
-        if isinstance(node.function, nodes.Name):
-            words.called.add(node.function.id)
-        words.calls_item |= isinstance(node.function, nodes.Subscript)
-    elif isinstance(node, nodes.Assign):
-        if _chooses(node.value):
-            words.chosen.update(target.id for target in node.targets if isinstance(target, nodes.Name))
-    elif isinstance(node, nodes.Import):
-        words.imports.append(node)
-    elif isinstance(node, nodes.Compare):
-        words.compares.append(node)
-        if isinstance(node.left, nodes.Attribute):
-            words.equal.update(f"{node.left.name}={said}" for right in node.rights for said in _constants(right))
+def _note_text(text: nodes.Text, words: Words) -> None:
+    words.texts.append(text)
 
+
+def _note_call(call: nodes.Call, words: Words) -> None:
+    for name, value in call.keywords:
+        if name is not None:
+            words.keywords.add(name)
+        if name:
+            words.equal.update(f"{name}={said}" for said in _constants(value))
+    if isinstance(call.function, nodes.Name):
+        words.called.add(call.function.id)
+    elif isinstance(call.function, nodes.Subscript):
+        words.calls_item = True
+
+
+def _note_assign(assign: nodes.Assign, words: Words) -> None:
+    if _chooses(assign.value):
+        words.chosen.update(target.id for target in assign.targets if isinstance(target, nodes.Name))
+
+
+def _note_import(imported: nodes.Import, words: Words) -> None:
+    words.imports.append(imported)
+
+
+def _note_compare(compare: nodes.Compare, words: Words) -> None:
+    words.compares.append(compare)
+    if isinstance(compare.left, nodes.Attribute):
+        words.equal.update(f"{compare.left.name}={said}" for right in compare.rights for said in _constants(right))
+
+
+_NOTES: dict[type, Callable[[Any, Words], None]] = {
+    nodes.Text: _note_text,
+    nodes.Call: _note_call,
+    nodes.Assign: _note_assign,
+    nodes.Import: _note_import,
+    nodes.Compare: _note_compare,
+}
 
 #: What gives something by a name that is only known at run time.
 _CHOICES = frozenset({"get", "getattr", "import_string", "get_callable", "load_object", "attrgetter"})
