@@ -27,6 +27,12 @@ PARAMETER_TRIGGERS = (
 ROLE_TRIGGERS = (rb"set\s+(?:session\s+)?role", rb"set\s+session\s+authorization", rb"set_config")
 #: What stands in every file that makes a pool with callbacks.
 POOL_TRIGGERS = (rb"connectionpool", rb"create_pool")
+#: Columns that tell from when on a job may be taken.
+DUE_COLUMNS = (
+    *(b"next_attempt_at", b"next_retry_at", b"retry_at", b"retry_after", b"run_at", b"run_after", b"available_at"),
+    *(b"available_after", b"scheduled_at", b"scheduled_for", b"due_at", b"execute_at", b"process_after", b"visible_at"),
+    *(b"not_before", b"visible_after"),
+)
 #: What stands in every file that claims jobs from a table.
 CLAIM_TRIGGERS = (
     rb"skip\s+locked",
@@ -36,6 +42,8 @@ CLAIM_TRIGGERS = (
     rb"locked_(?:until|by|at)",
     rb"lease_?(?:until|expires|token|owner|id)",
     rb"claimed_(?:by|at|until)",
+    # Jobs that are due: taking one may be putting it off.
+    *(column + rb"(?:__lte?\b|\)?\s*<=?\s)" for column in DUE_COLUMNS),
 )
 #: States in which a job waits to be taken.
 WAITING_STATES = ("pending", "queued", "ready", "waiting", "new", "scheduled", "available", "enqueued", "todo")

@@ -9,7 +9,7 @@ from auditor.program.tree import descend, last_name, literal
 from auditor.sql import words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from auditor.program.code import FunctionInfo, ModuleInfo
     from auditor.python import nodes
@@ -43,6 +43,11 @@ class HolderChecks:
                 return False
         return False
 
+    @staticmethod
+    def compared_by(running: Iterable[FunctionInfo]) -> bool:
+        """Whether the innermost of the functions, or the one that called it, compares who holds a job with somebody."""
+        return any(_compares(function, words.is_token) for function in tuple(running)[:2])
+
     def _calls_what_asks(self, function: FunctionInfo) -> bool:
         """Whether it calls a method that asks, or a function that by its name is there to ask."""
         names = self._asking & function.words.names
@@ -62,15 +67,16 @@ def _changes(text: nodes.Text) -> bool:
 
 def _asks(function: FunctionInfo) -> bool:
     """Whether it compares such a column, or asks for one that is true or false."""
-    found = function.words
-    # What is passed in was not read of the job, and what begins with a capital is a class.
+    flags = (name for name in function.words.names if name.islower())
+    return _compares(function, tells_holder) or any(words.flagged(name, True) for name in flags)
+
+
+def _compares(function: FunctionInfo, named: Callable[[str], bool]) -> bool:
+    """Whether it compares a column of that name; what is passed in was not read of the job, a class has a capital."""
     given = {parameter.name for parameter in function.node.parameters}
-    compared = any(
-        tells_holder(name) and name not in given and not name[:1].isupper()
-        for part in found.compares
-        for name in _names_in(part)
-    )
-    return compared or any(words.flagged(name, True) and name.islower() for name in found.names)
+    parts = function.words.compares
+    names = (name for part in parts for name in _names_in(part))
+    return any(named(name) and name not in given and not name[:1].isupper() for name in names)
 
 
 def _names_in(part: nodes.Compare) -> Iterator[str]:

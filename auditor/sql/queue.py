@@ -33,6 +33,7 @@ from auditor.sql.queue_view import (
     names_something,
     names_worker,
     overdue,
+    put_off,
     raises_attempts,
     renewed,
     resets_attempts,
@@ -115,6 +116,11 @@ class Step(NamedTuple):
         return bool(self.asks) and set(self.asks) <= {"running", "active"}
 
     @property
+    def is_put_off(self) -> bool:
+        """Whether a job that is due is made to begin later: for so long nobody else takes it."""
+        return self.delayed and bool(self.until) and not words.is_until(self.until)
+
+    @property
     def times_out(self) -> bool:
         """What takes jobs back: whether it does so once a time is up, and not because a worker is gone."""
         return not self.by_worker and (bool(self.watches) or (self.delayed and words.is_run_at(self.until)))
@@ -172,7 +178,7 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
     """All that an UPDATE tells, whatever kind of step it is."""
     pickers = view.pickers(index)
     picker = next((one for one in pickers if one.lock), pickers[0] if pickers else None)
-    until = assigned(query, words.is_until)
+    until = assigned(query, words.is_until) or put_off(query, conditions)
     return Step(
         StepKind.CLAIM,
         _table_of(query),
@@ -285,7 +291,7 @@ def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
     if step.by_id:
         # By id it is the second half of select-then-update; a time limit alone is a heartbeat.
         queue = words.is_queue(_table_of(query)) or bool(assigned(query, words.tells_of_queue, TermKind.FALSE))
-        takes = "running" in states or (bool(step.token) and not step.fence)
+        takes = "running" in states or (bool(step.token) and not step.fence) or step.is_put_off
         return takes and (held or step.counts or queue)
     return marks and (free or picked)
 

@@ -71,12 +71,20 @@ _TRUTH = {TermKind.TRUE: True, TermKind.FALSE: False}
 def set_states(query: Query) -> set[str]:
     """The states that are set, by name or by a column that is true or false."""
     named = {state for made in query.assignments if words.is_status(made.column) for state in states_in(made.value)}
+    if "running" in named and _is_sent(query):
+        named = (named - {"running"}) | {"done"}
     flags = [made for made in query.assignments if made.value.kind in _TRUTH]
     told = {words.flagged(made.column, _TRUTH[made.value.kind]) for made in flags} - {""}
     # That something is sent or done is said of what a job is about, too; with another state, or of what waits in an
     # outbox, it is the job's.
     certain = len(told) > 1 or (query.target is not None and words.is_mailbox(query.target.name))
     return named or ({"done"} if "done" in told and certain else told - {"done"})
+
+
+def _is_sent(query: Query) -> bool:
+    """Whether what is dispatched goes out and is done with: an event or a mail, with the time at which it went."""
+    literals = {part.text.lower() for made in query.assignments for part in inside(made.value)}
+    return "dispatched" in literals and any(words.is_finished(made.column) for made in query.assignments)
 
 
 def asked_states(conditions: Iterable[Comparison]) -> set[str]:
@@ -286,6 +294,14 @@ def waits_for_time(conditions: Iterable[Comparison]) -> bool:
         if due and (words.is_run_at(found.column) or tried):
             return True
     return False
+
+
+def put_off(query: Query, conditions: Sequence[Comparison]) -> str:
+    """The column by which a job that is due, and waits, is put off: it is its lease, and no turn of a schedule."""
+    if "queued" not in asked_states(conditions) and not is_bounded(conditions):
+        return ""
+    due = {found.column for found in conditions if found.operator in ("<", "<=") and found.value.kind in _TIMES}
+    return assigned(query, lambda column: words.is_run_at(column) and column in due)
 
 
 def overdue(conditions: Sequence[Comparison]) -> str:

@@ -211,9 +211,11 @@ def is_run_log(table: str) -> bool:
 
 _STATES = {
     "queued": """queued pending ready waiting new available scheduled todo enqueued created open retry retryable
-        retrying deferred delayed sleeping postponed snoozed idle unprocessed free""",
+        retrying deferred delayed sleeping postponed snoozed idle unprocessed free not_started unclaimed outstanding
+        unsent undelivered unpublished""",
     "running": """running processing in_progress inprogress started executing claimed locked leased working picked
-        acquired doing busy reserved in_flight inflight dispatched picked_up""",
+        acquired doing busy reserved in_flight inflight dispatched picked_up progress in_process ongoing underway
+        sending delivering publishing""",
     "active": "active assigned consumed",
     "done": """done completed complete succeeded success successful finished processed published sent delivered ok
         acked acknowledged""",

@@ -9,12 +9,13 @@ from auditor.sql.meaning import Kind, Query, Statement
 from auditor.sql.queue_view import names_one
 from auditor.sql.tokens import tokenize
 from auditor.sql.words import is_queue
-from auditor.timeline.connection import ConnectionState, Deed, Mark
+from auditor.timeline.connection import READ, ConnectionState, Deed, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from auditor.findings import Place
+    from auditor.program.code import FunctionInfo
     from auditor.timeline.state import Frame
     from auditor.timeline.walker import Walker
 
@@ -35,6 +36,10 @@ def marks_beside(
     if held:
         proves = any(map(_asks, locks)) or _reads(statement) or _looks(walker, frame)
         yield from (Mark(Deed.HOLD, place, table, proves=proves) for table in held)
+        return
+    read = [query for query in statement.queries if query.verb is Kind.SELECT and names_one(query, "=")]
+    if read and statement.kind is Kind.SELECT and walker.program.holder_checks.compared_by(_running(frame)):
+        yield from (Mark(Deed.HOLD, place, table, how=READ) for table in tables if table in claimed or is_queue(table))
 
 
 def _asks(query: Query) -> bool:
@@ -54,5 +59,9 @@ def _reads(statement: Statement) -> bool:
 
 def _looks(walker: Walker, frame: Frame) -> bool:
     """Whether a function that is running looks at what was read of the job."""
+    return walker.program.holder_checks.asked_by(_running(frame))
+
+
+def _running(frame: Frame) -> Iterator[FunctionInfo]:
     running = dict.fromkeys((frame.function, *reversed(frame.stack)))
-    return walker.program.holder_checks.asked_by(function for function in running if function is not None)
+    return (function for function in running if function is not None)

@@ -57,6 +57,10 @@ class Deed(enum.Enum):
     CLEANUP = "cleanup"
 
 
+#: How a job is held that is read without a lock, and of which Python then asks who has it.
+READ = "read"
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """A deed at a place. `how` is the kind of claim; `level` the depth of the savepoint it stands in."""

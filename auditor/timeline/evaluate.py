@@ -349,7 +349,8 @@ class Evaluator:
 
     def _compare(self, node: nodes.Compare, state: State, frame: Frame, flow: Flow) -> Results:
         results: Results = []
-        for after, got in self.each((node.left, *node.rights), state, frame, flow):
+        read = self.each((node.left, *node.rights), state, frame, flow)
+        for after, got in ((after, way) for after, values in read for way in orm.ways(tuple(values))):
             built = orm.operate(node.operators[0], got[0], got[1]) if len(got) == 2 else None
             if built is not None:
                 results.append((after, built))

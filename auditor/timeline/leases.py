@@ -13,7 +13,7 @@ from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_run_at, is_started, is_until
-from auditor.timeline.connection import Deed
+from auditor.timeline.connection import READ, Deed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,7 +58,7 @@ class At(NamedTuple):
         """Whether it is held otherwise than by the lock with which a claim chooses: what is marked is not committed."""
         return any(
             mark.table == self.step.table
-            and (mark.deed is Deed.HOLD or (mark.deed is Deed.CLAIM and mark.how != "row lock"))
+            and ((mark.deed is Deed.HOLD and mark.how != READ) or (mark.deed is Deed.CLAIM and mark.how != "row lock"))
             for mark in self.ran.before.pending
         )
 
@@ -70,6 +70,8 @@ class At(NamedTuple):
 
 
 _ENDS = (StepKind.FINISH, StepKind.FAIL, StepKind.REQUEUE)
+#: What becomes of a job that was tried.
+_TRIED = (*_ENDS, StepKind.BURY)
 #: What shows that the jobs of a table are worked off.
 _OF_JOBS = (*_ENDS, StepKind.COUNT, StepKind.BOUND, StepKind.EXTEND, StepKind.REAP, StepKind.BURY)
 #: The states of jobs that somebody has.
@@ -182,9 +184,23 @@ class LeaseQueue:
 
         A time that no claim sets tells when a job may begin.
         """
-        leased = (claim for claim in self.claims if claim.step.watches and claim.step.watches in claim.step.sets)
+        leased = (claim for claim in self.claims if _takes_again(claim.step))
         picking = (claim for claim in leased if not claim.step.by_id and claim.step.picks)
         return (claim for claim in picking if not claim.step.bounded)
+
+    @property
+    def counted_on_failure(self) -> At | None:
+        """The count of a failure that was caught, where claims take lost jobs again and nothing else counts any."""
+        # What gives lost ones back uncounted is told of by itself.
+        takes = any(_takes_again(claim.step) for claim in self.claims) and not self.gives_back
+        counts = self.of(StepKind.COUNT)
+        told = {(at.place, at.step.kind) for at in self.ran}
+        with_an_end = all(at.step.by_id and any((at.place, kind) in told for kind in _TRIED) for at in counts)
+        own = {at.step for at in self.ran}
+        elsewhere = any(step.counts and step not in own for step in (*self.defined, *self.elsewhere)) or any(
+            at.step.counts for at in (*self.claims, *self.reapers, *self.rescues)
+        )
+        return counts[0] if takes and counts and with_an_end and not elsewhere else None
 
     @cached_property
     def takers(self) -> tuple[At, ...]:
@@ -312,7 +328,16 @@ class LeaseQueue:
     @property
     def leaves_exhausted_jobs(self) -> At | None:
         """What takes back jobs while they have attempts left, where nothing buries those that have none."""
-        return self.bounded_by if self.is_ended and not self.is_ever_buried else None
+        left = self.is_ended and not self.is_ever_buried and not self._buries_as_it_counts
+        return self.bounded_by if left else None
+
+    @property
+    def _buries_as_it_counts(self) -> bool:
+        """Whether whoever counts a failure gives the job up when it was the last: a crash counts none."""
+        counts = [step for step in self.may_any_of(StepKind.COUNT, StepKind.CLAIM, StepKind.REAP) if step.counts]
+        buried = {at.place for at in self.of(StepKind.BURY)}
+        failures = [at for at in self.of(StepKind.COUNT) if at.place in buried]
+        return bool(failures) and {at.step for at in failures}.issuperset(counts)
 
     def lets_anyone_prolong(self, beat: At) -> bool:
         """Whether a heartbeat asks for no proof that the other statements ask for."""
@@ -343,6 +368,11 @@ class LeaseQueue:
         """Whether something tells, while the work runs, that it still runs: in the job's row or for its worker."""
         of_workers = any(step.by_worker and not step.watches for step in self.may_any_of(StepKind.REAP))
         return of_workers or any(True for _ in self.may_any_of(StepKind.EXTEND))
+
+
+def _takes_again(claim: Step) -> bool:
+    """Whether a claim also takes jobs whose time is up, which it sets itself."""
+    return bool(claim.watches and claim.watches in claim.sets) or (claim.is_put_off and claim.until in claim.sets)
 
 
 def _is_loose(at: At) -> bool:

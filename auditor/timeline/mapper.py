@@ -9,6 +9,7 @@ from auditor import drivers
 from auditor.drivers.model import Act
 from auditor.program.tree import last_name, literal
 from auditor.python import nodes
+from auditor.sql.words import is_id, is_moment
 from auditor.timeline import orm, strings
 from auditor.timeline.bindings import Bindings
 from auditor.timeline.orm import clause, expression
@@ -52,6 +53,8 @@ _PACKAGES = ("sqlalchemy", "sqlmodel")
 _STATEMENTS = frozenset({"select", "insert", "update", "delete"})
 _CONSTANTS = {"true": TRUE, "false": FALSE, "null": NONE}
 _WORDS = {"and_": "AND", "or_": "OR"}
+#: What says of an expression no more than how it is to be typed or ordered by.
+_WRAPS = frozenset({"col", "asc", "desc", "nulls_first", "nulls_last", "nullsfirst", "nullslast"})
 _GIVEN = frozenset({"bindparam", "literal", "cast", "type_coerce", "column", "literal_column"})
 _MADE = frozenset({"Column", "mapped_column", "Field", "deferred", "column_property"})
 _CONDITIONS = frozenset({"where", "filter", "having"})
@@ -171,7 +174,15 @@ class Mapper:
             member = base.members.get(name)
             if isinstance(member, nodes.Assign):
                 return Clause(Text(self._named(member, name)), table=self._table(info))
-        return None
+        return Clause(Text(name), table=self._table(info)) if self._is_inherited(info, name) else None
+
+    def _is_inherited(self, info: ClassInfo, name: str) -> bool:
+        """Whether a name is that of a key or a time, such as bases of other packages give to the models of many."""
+        known = any(name in base.members for base in self.walker.objects.lineage(info))
+        if known or not (is_id(name, self._table(info)) or is_moment(name)):
+            return False
+        names = self.walker.objects.library_names(info)
+        return any(base.partition(".")[0] not in _PACKAGES for base in names)
 
     def attribute(self, receiver: Value, name: str) -> Value | None:
         """An attribute of a model or of an object of one that stands for a column; None for any other."""
@@ -240,7 +251,15 @@ class Mapper:
             return orm.case(call.positional, call.argument(len(call.positional), "else_", default=NONE))
         if last in _GIVEN:
             return self._given(last, call)
-        return None
+        return self._wrapped(last, call.argument(0)) if last in _WRAPS else None
+
+    @staticmethod
+    def _wrapped(last: str, value: Value) -> Value:
+        """SQLModel's `col(Job.status)`, and `desc(Job.priority)`: the expression, or what a method of it makes."""
+        value = orm.column_of_open(value)
+        if not isinstance(value, Clause):
+            return Clause(expression(value))
+        return orm.method(value, last, ()) or value
 
     @staticmethod
     def _given(last: str, call: Invocation) -> Value:
@@ -273,6 +292,9 @@ class Mapper:
 
     def method(self, receiver: Built | Clause, name: str, call: Invocation) -> Results:
         """A method of a statement or an expression."""
+        ways = orm.ways(call.positional)
+        if len(ways) > 1:
+            return [way for one in ways for way in self.method(receiver, name, call.passing(*one, named=call.named))]
         if isinstance(receiver, Clause) and receiver.whole:
             again = strings.statement_of(receiver.text, name, (*receiver.parameters, *call.named))
             return [(call.state, receiver if isinstance(again, Text) else again or UNKNOWN)]

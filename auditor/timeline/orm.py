@@ -20,6 +20,7 @@ from auditor.timeline.values import (
     Built,
     Change,
     Clause,
+    Either,
     Field,
     Items,
     Literal,
@@ -72,6 +73,14 @@ def expression(value: Value) -> Text:
 def clause(*pieces: str | Text) -> Clause:
     """An expression put together from pieces."""
     return Clause(join_texts([Text(piece) if isinstance(piece, str) else piece for piece in pieces]))
+
+
+def ways(arguments: tuple[Value, ...]) -> list[tuple[Value, ...]]:
+    """The arguments, once for each statement or expression that one of them may be: a query that some path grows."""
+    for index, value in enumerate(arguments):
+        if isinstance(value, Either) and any(isinstance(option, (Built, Clause)) for option in value.options):
+            return [(*arguments[:index], option, *arguments[index + 1 :]) for option in value.options]
+    return [arguments]
 
 
 def operate(operator: str, left: Value, right: Value) -> Clause | None:

@@ -345,7 +345,7 @@ class Queues:
         locked = {
             _start(told.ran.place)
             for told in self._told
-            if told.ran is not None and told.step.kind is StepKind.CLAIM and told.step.how == "row lock"
+            if told.ran is not None and told.step.kind is StepKind.CLAIM and told.step.locked
         }
         shown = {event.found_at for event in self._events if isinstance(event, Unguarded)}
         apart = read_and_marked(self._program, self._told, self._events)

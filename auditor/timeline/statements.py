@@ -11,6 +11,8 @@ from auditor.findings import Confidence
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind, Span, Statement
 from auditor.sql.queue import Step, StepKind
+from auditor.sql.queue_view import named_from_outside, names_one
+from auditor.sql.words import is_token
 from auditor.timeline import connection as change
 from auditor.timeline.beside import marks_beside
 from auditor.timeline.bindings import Bindings
@@ -19,7 +21,7 @@ from auditor.timeline.effects import NOTHING_DONE, Done, Effects
 from auditor.timeline.events import Ended, GivenToRole, Inherited, Outlived, Ran, SettingSet, Stranded
 from auditor.timeline.guarding import Seen, guards, judge, moves
 from auditor.timeline.settings import LostCleanup
-from auditor.timeline.state import State, merge
+from auditor.timeline.state import Job, State, merge
 from auditor.timeline.tenantless import tenantless
 from auditor.timeline.values import NONE, Items, Key, Literal, Mapping, Text, Value, from_row
 
@@ -145,7 +147,7 @@ class Statements:
             self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
         if begins and driver is not None and after.status is Status.IDLE:
             after = replace(after, misled=connection.blind or not driver.watches_status)
-        after = self._marked(run, statement, before, after, done.marks, place)
+        after = self._marked(run, statement, before, after, done.marks, place, state.job)
         if work and after.in_transaction and (after.pending or state.job.claims):
             after = after.marked(Mark(Deed.WORK, place))
         state = self._told(run, state, before, statement, place, settings)
@@ -213,9 +215,10 @@ class Statements:
         after: ConnectionState,
         marks: tuple[Mark, ...],
         place: Place,
+        job: Job,
     ) -> ConnectionState:
         """The connection with what the statement did for the queue, pending while its transaction is."""
-        claimed = any(mark.deed is Deed.CLAIM for mark in marks)
+        claimed = any(mark.deed is Deed.CLAIM for mark in marks) or self._reads_claimed(run, statement, job)
         touches = _touches(statement)
         tables = self.tables(run, statement)
         after = replace(
@@ -234,6 +237,15 @@ class Statements:
         if touches or statement.kind in _WRITES:
             after = change.hold(after, self._writes(statement), place, run.call.frame.calls)
         return after
+
+    def _reads_claimed(self, run: _Run, statement: Statement, job: Job) -> bool:
+        """Whether a query fetches what an UPDATE without RETURNING has claimed: by its id, or by who has it now."""
+        leased = {claim.table for claim in job.claims if claim.how == "lease"}
+        if not leased or statement.kind is not Kind.SELECT or len(statement.queries) != 1:
+            return False
+        query = statement.queries[0]
+        named = names_one(query) or any(is_token(column) for column in named_from_outside(query.conditions))
+        return named and not leased.isdisjoint(self.tables(run, statement))
 
     def _writes(self, statement: Statement, deep: int = 4) -> bool:
         """Whether a statement writes or locks rows, itself or through SQL functions that it calls."""

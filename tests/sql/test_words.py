@@ -22,3 +22,19 @@ from auditor.sql import words
 )
 def test_what_names_one_row_of_a_table(column: str, table: str, is_id: bool) -> None:
     assert words.is_id(column, table) is is_id
+
+
+@pytest.mark.parametrize(
+    ("constant", "state"),
+    [
+        ("PROGRESS", "running"),
+        ("STATUS_IN_PROGRESS", "running"),
+        ("IN_PROCESS", "running"),
+        ("SENDING", "running"),
+        ("NOT_STARTED", "queued"),
+        ("PROGRESS_BAR", ""),
+        ("STARTED_BY_HAND", ""),
+    ],
+)
+def test_which_state_a_constant_is_called_after(constant: str, state: str) -> None:
+    assert words.state_of(words.state_called(constant)) == state
