@@ -14,11 +14,16 @@ RULE = Rule("TA112", "tenant-on-another-connection", Severity.ERROR, triggers=SE
 
 def check(timeline: Timeline) -> Iterator[Finding]:
     for stranded in timeline.stranded():
-        tables = f": {', '.join(stranded.tables)}" if stranded.tables else ""
+        finding = RULE.at(
+            stranded.set_at, "the tenant is set on a connection that is given back before the work runs"
+        ).see(stranded.released_at, "the connection goes back to the pool here")
+        if stranded.over:
+            finding = finding.see(stranded.place, "whoever asked for it goes on with other connections, with no tenant")
+        else:
+            tables = f": {', '.join(stranded.tables)}" if stranded.tables else ""
+            finding = finding.see(stranded.place, f"the work runs on another connection, with no tenant{tables}")
         yield (
-            RULE.at(stranded.set_at, "the tenant is set on a connection that is given back before the work runs")
-            .see(stranded.released_at, "the connection goes back to the pool here")
-            .see(stranded.place, f"the work runs on another connection, with no tenant{tables}")
-            .sure(stranded.sure)
-            .mended("set the tenant on the connection that does the work, in the same transaction")
+            finding.sure(stranded.sure).mended(
+                "set the tenant on the connection that does the work, in the same transaction"
+            )
         )

@@ -195,8 +195,21 @@ class Timeline:
         return self._lasting.tenants_in_turn()
 
     def stranded(self) -> Iterator[Stranded]:
-        """Work that ran without a tenant after the tenant was set on another connection."""
-        return self.of(Stranded)
+        """Work that ran without a tenant after the tenant was set on another connection.
+
+        Where no other connection is seen it is told of what nothing was ever done under, and what does not leak.
+        """
+        found = list(self.of(Stranded))
+        told = {stranded.set_at for stranded in found if not stranded.over} | {leak.set_at for leak in self.leaks()}
+        used = {
+            setting.current.origin
+            for ran in self.of(Ran)
+            for setting in ran.before.settings
+            if not ran.settings and setting.current.is_value
+        }
+        for stranded in found:
+            if not stranded.over or stranded.set_at not in told | used:
+                yield stranded
 
     # What waits outside
 

@@ -266,6 +266,8 @@ class Stranded:
     tables: tuple[str, ...]
     sure: Confidence
     symbol: str = ""
+    #: No other connection is seen: nothing was done on this one, and whoever asked for it goes on.
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)

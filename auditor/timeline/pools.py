@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from auditor.python import nodes
     from auditor.timeline.evaluate import Results
-    from auditor.timeline.settings import Setting
+    from auditor.timeline.settings import Held, Setting
     from auditor.timeline.walker import Walker
 
 
@@ -277,12 +277,20 @@ class Pools:
             return state
         for setting in connection.settings:
             held = setting.current if setting.current.is_value else setting.ended
-            tenant = self.walker.program.catalogue.is_tenant(setting.name)
-            if held is None or held.origin is None or held.inherited or tenant is None:
+            if held is None or held.origin is None or held.inherited:
                 continue
-            if not self.walker.database.sessions.listeners.made(held.origin):
+            if self.walker.database.sessions.listeners.made(held.origin):
+                continue
+            if self.walker.program.catalogue.is_tenant(setting.name) is not None:
                 return state.with_job(replace(state.job, stranded=(held.origin, place)))
+            if self._is_path_of_tenant(setting.name, held):
+                return state.with_job(replace(state.job, stray=(held.origin, place)))
         return state
+
+    def _is_path_of_tenant(self, name: str, held: Held) -> bool:
+        assert held.origin is not None
+        varies = name == "search_path" and UNNAMED in held.value
+        return varies and self.walker.program.speaks_of_tenants(held.origin)
 
     def _handed_over(
         self, info: PoolInfo, key: Key, state: State, place: Place, frame: Frame, span: nodes.Span, by: str

@@ -99,6 +99,8 @@ class Job:
     goes_on: bool = False
     #: A tenant that was set on a connection, and where that connection was given back before any work.
     stranded: tuple[Place, Place] | None = None
+    #: The same for a tenant's search_path, of which no statement tells whether it misses it.
+    stray: tuple[Place, Place] | None = None
     #: Where jobs were looked for without a lock, and on which table.
     looked: tuple[Mark, ...] = ()
     #: Something else keeps other workers away: an advisory lock, a lock on the table.
@@ -122,7 +124,7 @@ class Job:
 
     def anew(self) -> Job:
         """Another job in the same hands: nothing was done for it."""
-        return Job(stranded=self.stranded, looked=self.looked, guarded=self.guarded, freed=self.freed)
+        return Job(stranded=self.stranded, stray=self.stray, looked=self.looked, guarded=self.guarded, freed=self.freed)
 
     def caught(self) -> Job:
         """The same job after a failure that was caught: what comes now handles it, and is not the work."""
