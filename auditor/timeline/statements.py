@@ -221,11 +221,13 @@ class Statements:
         claimed = any(mark.deed is Deed.CLAIM for mark in marks) or self._reads_claimed(run, statement, job)
         touches = _touches(statement)
         tables = self.tables(run, statement)
+        # One that asks at once for what it sets only tries whether that can be set.
+        tries = bool(statement.settings and statement.setting_reads)
         after = replace(
             after,
             fetches_claim=claimed if touches else before.fetches_claim,
             fetches_setting=_asked(statement),
-            touched=before.touched or touches or bool(tables) or not statement.parsed,
+            touched=before.touched or touches or tries or bool(tables) or not statement.parsed,
         )
         if tables and any(setting.current.is_value and self._is_tenant(setting.name) for setting in before.settings):
             after = replace(after, tenant_tables=before.tenant_tables.union(tables))
