@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from auditor.program.signals import AFTER_REQUEST, AFTER_TASK
 from auditor.timeline.entries import Entry, makes_middleware
 from auditor.timeline.invocation import Invocation
-from auditor.timeline.state import Flow, State
+from auditor.timeline.state import Flow, State, passed
 from auditor.timeline.values import UNKNOWN, Class, Function, Value, options_of
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Afterwards:
         flow.returns.clear()
         bound = replace(then, bound=me)
         call = Invocation((*rest[:1], UNKNOWN), (), State(), frame, flow, info.node.name_span)
-        return [after for end in ends for after in self._run(bound, call.at(end))]
+        return [after for end in ends for after in self._run(bound, call.at(passed(end)))]
 
     # Listeners
 
@@ -123,7 +123,9 @@ class Afterwards:
             told = [
                 after
                 for before in states
-                for after in self._run(function, Invocation((), given, before, frame, Flow(), info.node.name_span))
+                for after in self._run(
+                    function, Invocation((), given, passed(before), frame, Flow(), info.node.name_span)
+                )
             ]
             states = told or states
         return states

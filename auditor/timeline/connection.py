@@ -145,6 +145,8 @@ class ConnectionState:
     switched_at: Place | None = field(default=None, compare=False)
     #: It was worked with since it was opened or borrowed: by a statement, or by a call that is not followed.
     touched: bool = False
+    #: Code that is not seen ran while it was open, and may have found it: in a context variable, on the request.
+    passed: bool = False
     #: Where it was given, outside a transaction, to code that is not followed: what that did belongs to the transaction
     #: which the driver began with it, and which the next statement is taken to begin.
     lent: Place | None = None

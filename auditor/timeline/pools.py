@@ -281,10 +281,11 @@ class Pools:
                 continue
             if self.walker.database.sessions.listeners.made(held.origin):
                 continue
-            if self.walker.program.catalogue.is_tenant(setting.name) is not None:
+            tenant = self.walker.program.catalogue.is_tenant(setting.name) is not None
+            if not connection.passed and (tenant or self._is_path_of_tenant(setting.name, held)):
+                state = state.with_job(replace(state.job, stray=(held.origin, place)))
+            if tenant:
                 return state.with_job(replace(state.job, stranded=(held.origin, place)))
-            if self._is_path_of_tenant(setting.name, held):
-                return state.with_job(replace(state.job, stray=(held.origin, place)))
         return state
 
     def _is_path_of_tenant(self, name: str, held: Held) -> bool:

@@ -369,9 +369,9 @@ class Roots:
                 state = self._abandoned(state, place, frame, once)
             if state.job.claims:
                 state = self.walker.database.endings.job_ends(state, place, symbol)
-            for left in (state.job.stranded, state.job.stray) if how == "end" and not once else ():
-                if left is not None:
-                    state = self.walker.see(Stranded(place, *left, (), Confidence.MEDIUM, symbol, over=True), state)
+            if state.job.stray is not None and how == "end" and not once:
+                event = Stranded(place, *state.job.stray, (), Confidence.MEDIUM, symbol, over=True)
+                state = self.walker.see(event, state)
             if not once and span is not None:
                 state = self.walker.database.sessions.abandoned(state, frame, span)
             if not once:

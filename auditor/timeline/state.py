@@ -99,7 +99,7 @@ class Job:
     goes_on: bool = False
     #: A tenant that was set on a connection, and where that connection was given back before any work.
     stranded: tuple[Place, Place] | None = None
-    #: The same for a tenant's search_path, of which no statement tells whether it misses it.
+    #: The same, also for a tenant's search_path, where no code that is not seen can have worked with the connection.
     stray: tuple[Place, Place] | None = None
     #: Where jobs were looked for without a lock, and on which table.
     looked: tuple[Mark, ...] = ()
@@ -340,6 +340,14 @@ def _joined_connections(one: State, other: State) -> dict[Key, ConnectionState] 
             either_ = replace(here, touched=here.touched or there.touched, wrote=here.wrote or there.wrote)
             joined[key] = either_ if same else replace(either_, status=Status.UNKNOWN, savepoints=())
     return joined
+
+
+def passed(state: State) -> State:
+    """The state after code that is not seen: it may have found whatever connection something was set on."""
+    for key, connection in state.connections.items():
+        if connection.settings and not connection.passed:
+            state = state.connect(key, replace(connection, passed=True))
+    return state
 
 
 def _is_kept_open(connection: ConnectionState | None) -> bool:

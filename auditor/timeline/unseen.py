@@ -13,6 +13,7 @@ from auditor.timeline.invocation import called_name
 from auditor.timeline.objects import MAKES
 from auditor.timeline.outside import is_client
 from auditor.timeline.sessions import ELSEWHERE
+from auditor.timeline.state import passed
 from auditor.timeline.values import (
     Bound,
     External,
@@ -59,6 +60,8 @@ class Unseen:
         for value in call.everything:
             self.shared(value)
         given = self._annotated(callee, row)
+        if not isinstance(callee, External):
+            call = call.at(passed(call.state))
         if key is None and not (row and self._for_effect(callee, call)):
             return [(call.state, given)]
         keys = (key,) if key is not None else ()
@@ -80,7 +83,7 @@ class Unseen:
         key = self._committed_by(value, state) if key is None else key
         manager = frame.function is not None and frame.function.is_manager
         keys = (key,) if key is not None else ()
-        state = self.work(state, frame.module.place(span), "the code that uses this", keys, frame)
+        state = self.work(passed(state), frame.module.place(span), "the code that uses this", keys, frame)
         if manager or key is not None:
             raised = self.walker.raised("python", None, span, frame)
             flow.raises.append((self.walker.failed(state, raised), raised))
@@ -95,6 +98,7 @@ class Unseen:
 
     def gone_on(self, state: State, place: Place, frame: Frame) -> State:
         """What was asked for goes on in code that is not seen, on other connections than one that was given back."""
+        state = passed(state)
         stranded = state.job.stranded
         if stranded is None:
             return state
