@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from auditor.findings import Confidence, Place
 from auditor.frozen import dataclass
+from auditor.program.catalogue import is_unnamed
+from auditor.sql.words import is_queue
 from auditor.timeline.settings import NOT_KNOWN, NOTHING, OPTION, Held, Setting
 
 if TYPE_CHECKING:
@@ -75,6 +77,16 @@ class Mark:
     one: bool = False  #: a change of one job, named by a single id
     proves: bool = True  #: a lock on one job: it is asked too whether somebody else has it by now
     sure: Confidence = Confidence.HIGH
+
+    def may_end(self, claim: Mark) -> bool:
+        """Whether it may be the end of the job that was claimed: in another table that is known it ends none."""
+        other = self.table != claim.table and _is_told(self.table) and _is_told(claim.table)
+        return self.deed is Deed.FINISH and not other
+
+
+def _is_told(table: str) -> bool:
+    """Whether it is known which table is meant: by its name, or by what the program calls the name that it puts in."""
+    return bool(table) and (not is_unnamed(table) or is_queue(table))
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,8 +111,12 @@ class JobRun:
         """Whether a job is left marked as taken, and counted, with no failure: it is worked off somewhere else."""
         if self.claim.how == "row lock":
             return False
-        whole = [{mark.deed for mark in (*one.kept, *one.pending)} for one in self.endings if one.failed is None]
-        return any({Deed.CLAIM, Deed.COUNT} <= deeds and Deed.FINISH not in deeds for deeds in whole)
+        whole = [(*one.kept, *one.pending) for one in self.endings if one.failed is None]
+        return any(
+            {Deed.CLAIM, Deed.COUNT} <= {mark.deed for mark in marks}
+            and not any(mark.may_end(self.claim) for mark in marks)
+            for marks in whole
+        )
 
     @property
     def _works_off(self) -> bool:

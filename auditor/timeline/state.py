@@ -80,8 +80,8 @@ def _freed(marks: tuple[Mark, ...], place: Place, called: Place | None) -> Freed
 
 def goes_on(marks: tuple[Mark, ...]) -> bool:
     """Whether these deeds leave a job that is taken, and not done."""
-    leased = any(mark.deed is Deed.CLAIM and mark.how == "lease" for mark in marks)
-    return leased and not any(mark.deed is Deed.FINISH for mark in marks)
+    leased = [mark for mark in marks if mark.deed is Deed.CLAIM and mark.how == "lease"]
+    return bool(leased) and not any(mark.may_end(claim) for mark in marks for claim in leased)
 
 
 @dataclass(frozen=True, slots=True)
