@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from auditor.findings import Place
 from auditor.frozen import dataclass
 from auditor.lines import decode
+from auditor.program.small import is_small
 from auditor.program.tree import Words, descend, literal, words_of
 from auditor.python import nodes
 
@@ -46,13 +47,8 @@ class FunctionInfo:
 
     @cached_property
     def is_small(self) -> bool:
-        """A lambda, or one that only gives what it knows, or raises where that is not there yet."""
-        body = self.node.body
-        if self.node.name == "<lambda>":
-            return True
-        given = body[-1].value if body and isinstance(body[-1], nodes.Return) else None
-        plain = isinstance(given, (nodes.Name, nodes.Attribute)) or _only_asks(given)
-        return plain and all(map(_only_guards, body[:-1]))
+        """It is followed wherever it is called."""
+        return is_small(self.node)
 
     @cached_property
     def is_left_open(self) -> bool:
@@ -142,23 +138,6 @@ class FunctionInfo:
 
     def __repr__(self) -> str:
         return f"<{self.dotted}>"
-
-
-def _only_asks(given: object) -> bool:
-    """`variable.get()` and `getattr(local, "tenant", None)`: what a thread or a task keeps."""
-    if not isinstance(given, nodes.Call) or given.keywords:
-        return False
-    called, simple = given.function, (nodes.Name, nodes.Text, nodes.Constant)
-    asks = isinstance(called, nodes.Attribute) and isinstance(called.value, nodes.Name) and called.name == "get"
-    asks = asks or (isinstance(called, nodes.Name) and called.id == "getattr")
-    return asks and all(isinstance(argument, simple) for argument in given.arguments)
-
-
-def _only_guards(part: nodes.Node) -> bool:
-    """An assertion, or a condition under which something is raised."""
-    if isinstance(part, nodes.If):
-        return not part.orelse and all(isinstance(inner, nodes.Raise) for inner in part.body)
-    return isinstance(part, nodes.Assert)
 
 
 def _says_nothing(part: nodes.Node) -> bool:

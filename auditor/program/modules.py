@@ -52,9 +52,9 @@ class ModuleIndex:
         while folder and _base(folder).isidentifier() and len(parts) < 8:
             parts.insert(0, _base(folder))
             folder = _folder(folder)
-            if folder in self._packages:
-                break
-            yield ".".join(parts)
+            # Such a folder may lie in a package, too; then its name begins above that.
+            if folder not in self._packages:
+                yield ".".join(parts)
 
 
 def _folder(path: str) -> str:
