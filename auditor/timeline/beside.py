@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from auditor.program.holders import tells_holder
 from auditor.sql.meaning import Kind, Query, Statement
-from auditor.sql.queue_view import names_one
+from auditor.sql.queue_view import named_from_outside, names_one
 from auditor.sql.tokens import tokenize
-from auditor.sql.words import is_queue
+from auditor.sql.words import is_queue, is_status
 from auditor.timeline.connection import READ, ConnectionState, Deed, Mark
 
 if TYPE_CHECKING:
@@ -37,9 +37,30 @@ def marks_beside(
         proves = any(map(_asks, locks)) or _reads(statement) or _looks(walker, frame)
         yield from (Mark(Deed.HOLD, place, table, proves=proves) for table in held)
         return
+    if tables and any(map(_locks_all, statement.queries)):
+        yield from (Mark(Deed.HOLD, place, table) for table in tables if table in claimed or is_queue(table))
+        return
     read = [query for query in statement.queries if query.verb is Kind.SELECT and names_one(query, "=")]
     if read and statement.kind is Kind.SELECT and walker.program.holder_checks.compared_by(_running(frame)):
         yield from (Mark(Deed.HOLD, place, table, how=READ) for table in tables if table in claimed or is_queue(table))
+
+
+def locks_among(marks: tuple[Mark, ...]) -> Iterator[Mark]:
+    """The rows that are locked, where it is not known whether a transaction is open: who locks rows has begun one."""
+    for mark in marks:
+        if mark.deed is Deed.HOLD:
+            yield mark
+        elif mark.deed is Deed.CLAIM and mark.how == "row lock":
+            yield Mark(Deed.HOLD, mark.place, mark.table)
+
+
+def _locks_all(query: Query) -> bool:
+    """Whether a query locks all that is somebody's, whatever state it is in: an account's jobs, to delete them."""
+    waits = query.lock is not None and not query.lock.skip_locked
+    named = named_from_outside(query.conditions)
+    return (
+        waits and query.limit is None and bool(named) and not any(is_status(found.column) for found in query.conditions)
+    )
 
 
 def _asks(query: Query) -> bool:

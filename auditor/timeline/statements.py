@@ -14,7 +14,7 @@ from auditor.sql.queue import Step, StepKind
 from auditor.sql.queue_view import named_from_outside, names_one
 from auditor.sql.words import is_token
 from auditor.timeline import connection as change
-from auditor.timeline.beside import marks_beside
+from auditor.timeline.beside import locks_among, marks_beside
 from auditor.timeline.bindings import Bindings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.effects import NOTHING_DONE, Done, Effects
@@ -231,9 +231,13 @@ class Statements:
         )
         if tables and any(setting.current.is_value and self._is_tenant(setting.name) for setting in before.settings):
             after = replace(after, tenant_tables=before.tenant_tables.union(tables))
-        if not after.in_transaction:
+        if not after.in_transaction and after.status is not Status.UNKNOWN:
             return after
         marks = marks or tuple(marks_beside(self.walker, statement, after, tables, place, run.call.frame))
+        if not after.in_transaction:
+            for mark in locks_among(marks):
+                after = after.marked(mark)
+            return after
         for mark in marks:
             after = after.marked(mark)
         if touches or statement.kind in _WRITES:
