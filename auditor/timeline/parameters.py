@@ -68,6 +68,12 @@ class Parameters:
                 values[parameter.name] = self._typed(info, parameter, frame) if plain else value
         return values
 
+    def receiver(self, info: FunctionInfo) -> Value | None:
+        """What a decorator's wrapper is called with first, where it is put around a method of a class."""
+        if info.owner is None or not info.is_classmethod:
+            return None if info.owner is None else self.walker.types.me(info.owner)
+        return Class(self.walker.models.managers.concrete(info.owner))
+
     def _owner(self, info: FunctionInfo, owner: ClassInfo, me: Value | None) -> Value:
         """What a method is called on."""
         managers = self.walker.models.managers

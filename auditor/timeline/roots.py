@@ -300,7 +300,7 @@ class Roots:
         frame = walker.calls.frame_of(called, module, info.node.name_span)
         flow = Flow()
         wrapped = called.info is not info and info.owner is not None and not info.is_static
-        me = walker.types.me(info.owner) if wrapped and info.owner is not None else None
+        me = walker.calls.parameters.receiver(info) if wrapped else None
         values = walker.calls.parameters.of_root(called.info, frame, me)
         if walker.entry is Entry.CONNECTED and "connection" in values:
             values["connection"] = walker.database.held.value(External("django.db.connection"))
