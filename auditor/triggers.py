@@ -45,6 +45,8 @@ CLAIM_TRIGGERS = (
     # Jobs that are due: taking one may be putting it off.
     *(column + rb"(?:__lte?\b|\)?\s*<=?\s)" for column in DUE_COLUMNS),
 )
+#: Columns that count how often a job was tried: what asks for those below a maximum tries them again.
+COUNT_COLUMNS = (b"attempts", b"attempt_count", b"retries", b"retry_count", b"tries", b"failures", b"attempts_made")
 #: States in which a job waits to be taken.
 WAITING_STATES = ("pending", "queued", "ready", "waiting", "new", "scheduled", "available", "enqueued", "todo")
 #: Columns that are empty while something waits to be done.
@@ -56,6 +58,8 @@ _STATES = "|".join(WAITING_STATES).encode()
 WAITING_TRIGGERS = (
     rb"stat(?:us|e)\s*={1,2}\s*[\w.{\"']*(?:" + _STATES + rb")",
     rb"stat(?:us|e)\.in_\(",
+    rb"limit\s+1\b",
+    *(column + rb"(?:__lte?\b|\)?\s*<)" for column in COUNT_COLUMNS),
     *(column.encode() + rb"(?:\s*={1,2}\s*|\s+is\s+|\.is_\(\s*)(?:not\s+true|false)\b" for column in FLAG_COLUMNS),
     *(column.encode() + rb"(?:\s+is\s+null|\.is_\(|\s*==\s*none)" for column in DONE_COLUMNS),
 )

@@ -26,7 +26,9 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             finding = finding.see(ending.failed_at, "the work runs in the transaction of the claim, and may fail here")
         back = timeline.rolled_back_at(run.claim)
         if back is not None:
-            finding = finding.see(back, "this then rolls the claim back with it")
+            finding = finding.see(back.place, "this then rolls the claim back with it")
+            if back.block is not None:
+                finding = finding.see(back.block, "the transaction is that of this block")
         yield (
             finding.sure(run.claim.sure)
             .of_fault(ending.place, run.root, also="and what is claimed here is no better off")

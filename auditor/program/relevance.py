@@ -18,7 +18,9 @@ from auditor.program.reach import Reach
 from auditor.program.tree import descend, words_of
 from auditor.python import nodes
 from auditor.triggers import (
+    COUNT_COLUMNS,
     DONE_COLUMNS,
+    DUE_COLUMNS,
     PARAMETER_TRIGGERS,
     POLICY_TRIGGERS,
     ROLE_TRIGGERS,
@@ -419,5 +421,8 @@ def _asked_for(words: Words) -> Iterator[str]:
         texts = (node.pieces[0] for node in words.texts if len(node.pieces) == 1)
         last = {str(part).lower().rpartition("_")[2] for part in (*texts, *words.names)}
         yield from (f"status = '{state}'" for state in WAITING_STATES if state in last)
+        # Jobs that are put off, or failed and are tried again: which of them, a comparison tells.
+        columns = (*DUE_COLUMNS, *(COUNT_COLUMNS if "failed" in last else ()))
+        yield from (f"{column.decode()} < 1" for column in columns if column.decode() in words.names)
     if not {"is_", "null"}.isdisjoint(words.names):
         yield from (f"{column} is null" for column in DONE_COLUMNS if column in words.names)

@@ -377,7 +377,14 @@ def _looks_for_jobs(query: Query) -> bool:
     if names_something(query):
         return bool(held)
     waits = asks_for_free(query.conditions) and (query.limit is not None or words.is_queue(_table_of(query)))
-    return waits or bool(held)
+    return waits or bool(held) or _asks_for_the_next(query)
+
+
+def _asks_for_the_next(query: Query) -> bool:
+    """Whether a query asks for the first in some order of what a queue holds, whatever state it is in."""
+    one = query.limit is not None and query.limit.text == "1" and query.ordered
+    queue = words.is_worked_off(_table_of(query)) or any(words.names_queue(found.column) for found in query.conditions)
+    return one and queue and not asked_states(query.conditions)
 
 
 def _inserted(query: Query) -> Iterator[Step]:

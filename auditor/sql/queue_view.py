@@ -279,6 +279,12 @@ def is_bound(found: Comparison) -> bool:
     return words.is_maximum(found.column) and any(words.is_attempts(part.text) for part in inside(found.value))
 
 
+def _is_below(found: Comparison) -> bool:
+    """attempts < maximum: there are some left."""
+    below = ("<", "<=") if words.is_attempts(found.column) else (">", ">=")
+    return is_bound(found) and found.operator in below
+
+
 def is_bounded(conditions: Iterable[Comparison]) -> bool:
     return any(is_bound(found) for found in conditions)
 
@@ -324,10 +330,12 @@ def _is_time(column: str) -> bool:
 
 
 def asks_for_free(conditions: Iterable[Comparison]) -> bool:
-    """Whether conditions ask for jobs that nobody has: queued, without a holder, or due."""
+    """Whether conditions ask for jobs that nobody has: queued, without a holder, due, or failed and tried again."""
     conditions = list(conditions)
+    asked = asked_states(conditions)
     return (
-        "queued" in asked_states(conditions)
+        "queued" in asked
+        or ("failed" in asked and any(map(_is_below, conditions)))
         or waits_for_time(conditions)
         or any(
             found.operator == "is" and found.value.kind is TermKind.NULL and any(named(found.column) for named in _HELD)

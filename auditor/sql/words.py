@@ -269,6 +269,16 @@ def is_of_queue(column: str) -> bool:
     return bool(_KINDS & set(words(column)))
 
 
+def names_queue(column: str) -> bool:
+    """queue, queue_name: what one table keeps several queues apart by."""
+    return words(column)[:1] == ("queue",)
+
+
+def is_worked_off(table: str) -> bool:
+    """Whether a table is called after what is taken from it one by one: jobs, tasks, a queue, an outbox."""
+    return is_mailbox(table) or bool({"job", "jobs", "task", "tasks", "queues"} & set(words(table)))
+
+
 def is_key(column: str) -> bool:
     """order_id, run_uuid: what a row of another table is known by."""
     return words(column)[-1:] in (("id",), ("uuid",), ("key",), ("pk",))

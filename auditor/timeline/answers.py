@@ -33,6 +33,7 @@ from auditor.timeline.events import (
     Unguarded,
     Where,
 )
+from auditor.timeline.guarding import ANSWERS
 from auditor.timeline.idle import EndlessWait, endless_waits
 from auditor.timeline.lasting import Lasting
 from auditor.timeline.leases import STILL
@@ -57,8 +58,7 @@ if TYPE_CHECKING:
 
 _Kind = TypeVar("_Kind")
 
-#: What tells how many rows a statement has changed, and what tells which.
-_ANSWERS = frozenset({"rowcount", "statusmessage"})
+#: What tells which rows a statement has changed.
 _ROWS = frozenset({"fetchone", "fetchall", "fetchmany", "fetchval", "fetchrow", "scalar", "first", "one"})
 #: What the names are made of that limit how long something may take.
 _LIMITS = ("timeout", "wait_for", "deadline", "max_run", "time_limit", "max_duration")
@@ -294,11 +294,11 @@ class Timeline:
         """Tables that are claimed from, and those that the configuration names."""
         return self._queues.tables
 
-    def rolled_back_at(self, claim: Mark) -> Place | None:
+    def rolled_back_at(self, claim: Mark) -> Ended | None:
         """Where the transaction of a claim is rolled back together with what was done for the job."""
         return next(
             (
-                ended.place
+                ended
                 for ended in self.of(Ended)
                 if ended.how == "rollback"
                 and claim in ended.before.pending
@@ -374,7 +374,7 @@ class Timeline:
 
     def _asks_afterwards(self, at: At) -> bool:
         """Whether the function that runs a statement looks at what a statement has done, this one or another."""
-        return not self._names_around(at).isdisjoint(_ANSWERS | _ROWS if at.step.returns else _ANSWERS)
+        return not self._names_around(at).isdisjoint(ANSWERS | _ROWS if at.step.returns else ANSWERS)
 
     def endless_waits(self) -> Iterator[EndlessWait]:
         """The connection on which jobs are claimed and that no limit on idle transactions is seen for, once."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: What objects of any model have, by whatever mapper.
 _ANY = frozenset({"id", "pk", "save", "asave", "delete", "adelete", "refresh_from_db", "arefresh_from_db", "objects"})
 _KEEPS = frozenset({"save", "asave", "delete", "adelete"})
+#: What a session is told for what was changed of its objects to be written.
+_WRITES = frozenset({"commit", "flush"})
 #: So many names of its own must an object show before it is taken for one of a model.
 _FEWEST = 2
 
@@ -40,12 +42,13 @@ class ByUse:
             used, is_kept = _used(info, parameter)
             used -= _ANY
             own = {name for name in used if not name.startswith("_")}
-            self._known[key] = self._having(own) if is_kept and len(own) >= _FEWEST else None
+            found = self._having(own) if is_kept and len(own) >= _FEWEST else None
+            self._known[key] = found if found is not None and self._is_stored(found, info) else None
         return self._known[key]
 
     def is_given(self, info: FunctionInfo, models: frozenset[ClassInfo]) -> bool:
         """Whether a function is passed an object of one of these models, and keeps what it changes of it."""
-        if info.words.names.isdisjoint(_KEEPS):
+        if info.words.names.isdisjoint(_KEEPS | _WRITES):
             return False
         named = frozenset(cls.node.name for cls in models)
         parameters = info.node.parameters[info.owner is not None and not info.is_static :]
@@ -54,7 +57,9 @@ class ByUse:
                 given = self.model(info, parameter.name) in models
             else:
                 given = bool(named) and any(map(named.__contains__, _names_in(parameter.annotation)))
-            if given and not _used(info, parameter.name)[0].isdisjoint(_KEEPS):
+            used, is_kept = _used(info, parameter.name)
+            written = is_kept and parameter.annotation is None and not info.words.names.isdisjoint(_WRITES)
+            if given and (written or not used.isdisjoint(_KEEPS)):
                 return True
         return False
 
@@ -64,7 +69,12 @@ class ByUse:
         lineage = self.walker.objects.lineage
         # Of classes that are derived from one another it is the first that has it all.
         first = [cls for cls in found if not any(base is not cls and base in found for base in lineage(cls))]
-        return first[0] if len(first) == 1 and self.walker.models.has(first[0]) else None
+        return first[0] if len(first) == 1 else None
+
+    def _is_stored(self, cls: ClassInfo, info: FunctionInfo) -> bool:
+        """Whether objects of a class are rows: a model of its own, or one of a session that the function tells so."""
+        writes = not info.words.names.isdisjoint(_WRITES)
+        return self.walker.models.has(cls) or (writes and bool(self.walker.mapper.table_of_class(cls)))
 
     def _names_of(self, cls: ClassInfo) -> frozenset[str]:
         """All names that its objects have."""

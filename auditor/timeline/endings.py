@@ -59,7 +59,7 @@ class Endings:
         state = state.connect(key, replace(after, misled=False, under_way=False)).with_job(job)
         if not before.in_transaction and before.status is not Status.UNKNOWN:
             return state
-        state = self.walker.see(Ended(place, key, how, by, before, after, frame.symbol), state)
+        state = self.walker.see(Ended(place, key, how, by, before, after, frame.symbol, _entered_at(frame)), state)
         return self.database.sessions.let_go(key, state)
 
     def kept_by_user(self, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:
@@ -231,3 +231,9 @@ class Endings:
             job.goes_on or (job.failed is None and goes_on(pending)),
         )
         return self.walker.see(event, state)
+
+
+def _entered_at(frame: Frame) -> Place | None:
+    """Where a context manager of the program is entered, whose code a frame runs."""
+    manager = frame.function is not None and frame.function.is_manager
+    return frame.calls[-1] if manager and frame.calls else None

@@ -140,6 +140,8 @@ class Ended:
     before: ConnectionState
     after: ConnectionState
     symbol: str = ""
+    #: Where the context manager is entered in which it ends, if it does in one.
+    block: Place | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

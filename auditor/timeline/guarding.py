@@ -10,7 +10,7 @@ from auditor.sql.meaning import Kind, Statement
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.queue_view import assigned, fence_of, names_one
 from auditor.sql.tokens import tokenize
-from auditor.sql.words import is_status
+from auditor.sql.words import is_id, is_status
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Unguarded
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Levels at which PostgreSQL refuses the second of two updates of what both have read.
 REFUSING = frozenset({"serializable", "repeatable read"})
+#: What tells how many rows a statement has changed.
+ANSWERS = frozenset({"rowcount", "statusmessage"})
 #: What takes a job, or ends it.
 _TAKES = (StepKind.CLAIM, StepKind.FINISH, StepKind.FAIL)
 
@@ -36,6 +38,7 @@ class Seen(NamedTuple):
     call: Place
     symbol: str
     before: ConnectionState
+    answered: bool = False  #: somebody looks at how many rows it has changed
 
 
 def guards(statement: Statement) -> bool:
@@ -95,8 +98,22 @@ def _looked(job: Job, step: Step, seen: Seen) -> Job:
         or _only_asks(seen.statement)
     ):
         return job
-    mark = Mark(Deed.CLAIM, seen.place, step.table, sure=min(seen.before.sure, Confidence.MEDIUM))
+    if not (step.free or step.asks) and not _takes_off(seen.statement):
+        return job
+    how = "" if step.free or step.asks else _NEXT
+    mark = Mark(Deed.CLAIM, seen.place, step.table, how, sure=min(seen.before.sure, Confidence.MEDIUM))
     return replace(job, looked=(*(known for known in job.looked if known.table != step.table), mark))
+
+
+#: What is found where the next is looked for, whatever state it is in: to delete it is to take it.
+_NEXT = "next"
+
+
+def _takes_off(statement: Statement) -> bool:
+    """Whether a query reads the first that came, and more of it than its id: what is only counted away is read so."""
+    read = [token.value.lower() for token in tokenize(statement.text)]
+    columns = read[1 : read.index("from")] if "from" in read else []
+    return read[-1:] != ["desc"] and "desc" not in read[-4:-2] and any(not is_id(one, "") for one in columns)
 
 
 def _picked(job: Job, step: Step, seen: Seen) -> Unguarded | None:
@@ -112,6 +129,8 @@ def _unlocked(job: Job, step: Step, seen: Seen) -> Unguarded | None:
     """A job that was only looked for is taken, or is done, and nothing asked once more whether it is free."""
     look = next((mark for mark in job.looked if mark.table == step.table), None)
     if look is None or step.rechecks or step.fence or any(claim.table == step.table for claim in job.claims):
+        return None
+    if look.how == _NEXT and (step.kind is not StepKind.FINISH or step.states or step.returns or seen.answered):
         return None
     given_up = step.kind is not StepKind.CLAIM and "done" not in step.states
     return Unguarded(

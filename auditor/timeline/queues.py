@@ -12,7 +12,7 @@ from auditor.frozen import dataclass
 from auditor.program.bounds import functions_comparing_attempts
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
-from auditor.sql.words import is_queue, is_run_at
+from auditor.sql.words import is_queue, is_run_at, names_queue
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Ended, Event, JobEnded, Ran, Unguarded
 from auditor.timeline.leases import At, LeaseQueue, queues_of
@@ -258,6 +258,7 @@ class Queues:
             return False
         kinds = (StepKind.COUNT, StepKind.BOUND, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY, StepKind.ENQUEUE)
         told = any(step.step.states or step.step.kind in kinds for step in self._of(claim.table, *StepKind))
+        told = told or any(map(names_queue, claim.named))
         return told or claim.bounded or is_queue(claim.table) or claim.table in self._program.config.job_tables
 
     @cached_property

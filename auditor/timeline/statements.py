@@ -19,7 +19,7 @@ from auditor.timeline.bindings import Bindings
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.effects import NOTHING_DONE, Done, Effects
 from auditor.timeline.events import Ended, GivenToRole, Inherited, Outlived, Ran, SettingSet, Stranded
-from auditor.timeline.guarding import Seen, guards, judge, moves
+from auditor.timeline.guarding import ANSWERS, Seen, guards, judge, moves
 from auditor.timeline.settings import LostCleanup
 from auditor.timeline.state import Job, State, merge
 from auditor.timeline.tenantless import tenantless
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from auditor.sql.queue import Step
     from auditor.timeline.database import Database
     from auditor.timeline.invocation import Invocation
+    from auditor.timeline.state import Frame
     from auditor.timeline.walker import Walker
 
 #: A text of more statements than this is a schema or a dump: it is read for what it defines, not walked.
@@ -290,7 +291,9 @@ class Statements:
         if not steps and not guards(statement) and (state.job.freed is None or not any(moves(statement))):
             return state
         pending = tuple(mark for connection in state.connections.values() for mark in connection.pending)
-        seen = Seen(statement, steps, place, run.call.place, run.call.frame.symbol, before)
+        frame = run.call.frame
+        answered = run.call.span != self.walker.for_effect or _looks_at_answer(frame)
+        seen = Seen(statement, steps, place, run.call.place, frame.symbol, before, answered)
         job, told = judge(state.job, seen, pending)
         state = state.with_job(job)
         return self.walker.see(told, state) if told is not None else state
@@ -403,6 +406,11 @@ class Statements:
         )
         told = tenantless(self.walker, event, state)
         return self.walker.see(event, state if told is None else self.walker.see(told, state))
+
+
+def _looks_at_answer(frame: Frame) -> bool:
+    """Whether the function asks how many rows a statement has changed."""
+    return frame.function is not None and not ANSWERS.isdisjoint(frame.function.words.names)
 
 
 def _touches(statement: Statement) -> bool:
