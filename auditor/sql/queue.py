@@ -292,7 +292,7 @@ def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
         # By id it is the second half of select-then-update; a time limit alone is a heartbeat.
         queue = words.is_queue(_table_of(query)) or bool(assigned(query, words.tells_of_queue, TermKind.FALSE))
         takes = "running" in states or (bool(step.token) and not step.fence) or step.is_put_off
-        return takes and (held or step.counts or queue)
+        return takes and (held or step.counts or queue or (step.rechecks and "queued" in step.asks))
     return marks and (free or picked)
 
 

@@ -93,6 +93,8 @@ class LeaseQueue:
     hidden: frozenset[Place] = frozenset()
     #: The queries for jobs that wait, and are then called off.
     called_off: frozenset[Place] = frozenset()
+    #: The claims after which the same run also ends the job.
+    done_at_once: frozenset[Place] = frozenset()
     #: Something asks for stalled jobs by another table's time limit, and reads this table beside it.
     watched_beside: bool = False
 
@@ -307,7 +309,17 @@ class LeaseQueue:
         alone = any(at.step.kind is StepKind.FINISH and not at.is_in_claim for at in ends)
         lasts = alone or not any(at.is_in_claim for at in ends)
         looked_after = self.is_ever_retaken or self.watched_beside
-        return marked and lasts and self.is_ended and self.is_polled and not looked_after
+        told_once = self.is_polled or self.refuses_again
+        return marked and lasts and self.is_ended and told_once and not looked_after
+
+    @property
+    def refuses_again(self) -> bool:
+        """Whether a job that is told by its id, and done at once, is only taken while it waits.
+
+        Told again after a crash, it is refused. What is taken in one request and ended in another is done by people.
+        """
+        refused = (at.step.by_id and at.step.rechecks and set(at.step.asks) == {"queued"} for at in self.claims)
+        return all(refused) and any(at.place in self.done_at_once for at in self.claims)
 
     @property
     def is_polled(self) -> bool:
@@ -408,8 +420,16 @@ def _with_fences(steps: list[At]) -> tuple[At, ...]:
     )
 
 
-def queues_of(told: Iterable[Told], hidden: frozenset[Place], called_off: frozenset[Place]) -> tuple[LeaseQueue, ...]:
-    """The queues among all steps; the heartbeats that work has hidden, and the queries for jobs to be called off."""
+class Seen(NamedTuple):
+    """Places that a queue is told of: see LeaseQueue."""
+
+    hidden: frozenset[Place]
+    called_off: frozenset[Place]
+    done_at_once: frozenset[Place]
+
+
+def queues_of(told: Iterable[Told], seen: Seen) -> tuple[LeaseQueue, ...]:
+    """The queues among all steps."""
     ran: dict[tuple[str, str], list[At]] = {}
     defined: dict[str, list[Step]] = {}
     unnamed: list[tuple[str, Step]] = []
@@ -433,8 +453,7 @@ def queues_of(told: Iterable[Told], hidden: frozenset[Place], called_off: frozen
             _with_fences(steps),
             tuple(defined.get(table, ())),
             tuple(step for name, step in unnamed if name != table or UNNAMED in table),
-            hidden,
-            called_off,
+            *seen,
             table in beside,
         )
         for (table, _), steps in ran.items()

@@ -12,10 +12,10 @@ from auditor.frozen import dataclass
 from auditor.program.bounds import functions_comparing_attempts
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
-from auditor.sql.words import is_queue, is_run_at, names_queue
+from auditor.sql.words import is_queue, is_run_at, is_started, names_queue
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Ended, Event, JobEnded, Ran, Unguarded
-from auditor.timeline.leases import At, LeaseQueue, queues_of
+from auditor.timeline.leases import At, LeaseQueue, Seen, queues_of
 from auditor.timeline.offered import read_and_marked
 
 if TYPE_CHECKING:
@@ -126,6 +126,11 @@ class JobRun:
         deeds = {mark.deed for ending in self.endings for mark in (*ending.kept, *ending.pending, *ending.undone)}
         return Deed.FINISH in deeds or Deed.COUNT in deeds
 
+    @property
+    def ends_jobs(self) -> bool:
+        """Whether the same run that takes a job also ends it."""
+        return any(mark.deed is Deed.FINISH for ending in self.endings for mark in (*ending.kept, *ending.pending))
+
     def _gives_back(self, ending: JobEnded) -> bool:
         """Whether the claim was rolled back, or the work alone while all that held the job was a row lock."""
         undone = {mark.deed for mark in ending.undone}
@@ -164,6 +169,12 @@ def _polls(step: Step) -> bool:
     if step.kind is StepKind.LOOK:
         return step.free and not {"done", "failed", "dead"} & set(step.asks)
     return step.kind is StepKind.CLAIM and not step.by_id
+
+
+def _only_moves_on(claim: Step) -> bool:
+    """Whether a claim moves one row on from a state it must be in, and nothing else says that it is a job."""
+    held = claim.token or claim.until or claim.counts or any(map(is_started, claim.sets))
+    return claim.by_id and claim.rechecks and not held and not is_queue(claim.table)
 
 
 def _start(place: Place) -> tuple[str, int, int]:
@@ -235,6 +246,7 @@ class Queues:
         # What sets one row by its id to whatever state it is told takes nobody's job.
         doubted = {claim.mark.place for claim in claims if claim.step.by_id and claim.mark.place in ends}
         doubted |= {claim.mark.place for claim in claims if not self._is_of_jobs(claim.step)}
+        doubted |= {claim.mark.place for claim in claims if _only_moves_on(claim.step)}
         sweeps = {claim.mark.place for claim in claims if claim.step.takes_stalled}
         runs = [
             JobRun(
@@ -318,7 +330,8 @@ class Queues:
         """The queues whose jobs are marked as taken."""
         ended = (event for event in self._events if isinstance(event, Ended))
         hidden = {mark.place for event in ended for mark in event.before.pending if mark.deed is Deed.HIDDEN}
-        return queues_of(self._told, frozenset(hidden), self._called_off)
+        done = {run.claim.place for run in self.runs if run.ends_jobs}
+        return queues_of(self._told, Seen(frozenset(hidden), self._called_off, frozenset(done)))
 
     def endless_recoveries(self) -> Iterator[Recovery]:
         """What gives stalled jobs back for ever: on the way round that a crash takes, nothing counts, or none looks."""
