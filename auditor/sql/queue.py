@@ -41,6 +41,7 @@ from auditor.sql.queue_view import (
     taken_by,
     takes_many,
     waits_for_time,
+    waits_once,
 )
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Step(NamedTuple):
     limited: bool = False  #: a LIMIT on what is taken
     many: bool = False  #: it may take several jobs at once: there is no LIMIT 1
     free: bool = False  #: its conditions ask for jobs that nobody has
+    once: bool = False  #: a lock: and for such as wait to be done, and have no turns
     asks: tuple[str, ...] = ()  #: the states that its conditions ask for
     states: tuple[str, ...] = ()  #: the states that are set: queued, running, done, failed, dead
     named: tuple[str, ...] = ()  #: the columns that its conditions hold against a value from outside
@@ -366,6 +368,7 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
         limited=query.limit is not None,
         many=takes_many(query),
         free=asks_for_free(query.conditions),
+        once=waits_once(query, query.conditions),
         asks=tuple(sorted(asked_states(query.conditions))),
         named=named_from_outside(query.conditions),
     )

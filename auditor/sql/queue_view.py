@@ -304,10 +304,24 @@ def waits_for_time(conditions: Iterable[Comparison]) -> bool:
 
 def put_off(query: Query, conditions: Sequence[Comparison]) -> str:
     """The column by which a job that is due, and waits, is put off: it is its lease, and no turn of a schedule."""
-    if "queued" not in asked_states(conditions) and not is_bounded(conditions):
+    waits = waits_once(query, conditions) or any(map(_is_unsent, conditions))
+    if not waits and not is_bounded(conditions):
         return ""
     due = {found.column for found in conditions if found.operator in ("<", "<=") and found.value.kind in _TIMES}
     return assigned(query, lambda column: words.is_run_at(column) and column in due)
+
+
+def waits_once(query: Query, conditions: Sequence[Comparison]) -> bool:
+    """Whether conditions ask for what waits to be done, and not for what has its next turn: what is only scheduled."""
+    if query.target is None or words.is_schedule(query.target.name):
+        return False
+    asked = (found for found in conditions if words.is_status(found.column) and found.operator in ("=", "in"))
+    named = {part.text.lower() for found in asked for part in inside(found.value) if part.kind is TermKind.LITERAL}
+    return "queued" in asked_states(conditions) and named != {"scheduled"}
+
+
+def _is_unsent(found: Comparison) -> bool:
+    return found.operator == "is" and found.value.kind is TermKind.NULL and words.is_sent(found.column)
 
 
 def overdue(conditions: Sequence[Comparison]) -> str:

@@ -133,6 +133,11 @@ def is_finished(name: str) -> bool:
     return _ends(name, _FINISHED)
 
 
+def is_sent(name: str) -> bool:
+    """A time at which something has gone out, or was worked off; the end of a contract is no such thing."""
+    return is_finished(name) and not {"ended", "finished", "completed", "done"} & set(words(name))
+
+
 def is_error(name: str) -> bool:
     return _ends(name, _ERROR)
 
@@ -195,6 +200,19 @@ _LOGS = word_set("run runs execution executions attempt attempts history log log
 
 def is_queue(table: str) -> bool:
     return bool(_QUEUES & set(words(table)))
+
+
+_SCHEDULES = word_set(
+    """
+    schedule schedules scheduler cron crons crontab recurring recurrence recurrences periodic timer timers trigger
+    triggers reminder reminders monitor monitors check checks feed feeds subscription subscriptions plan plans beat
+    """
+)
+
+
+def is_schedule(table: str) -> bool:
+    """Whether the rows of a table have their turn again and again, going by its name."""
+    return bool(_SCHEDULES & set(words(table))) and not is_mailbox(table)
 
 
 def is_people(table: str) -> bool:

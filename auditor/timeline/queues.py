@@ -12,7 +12,7 @@ from auditor.frozen import dataclass
 from auditor.program.bounds import functions_comparing_attempts
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
-from auditor.sql.words import is_queue, is_run_at, is_started, names_queue
+from auditor.sql.words import is_queue, is_run_at, is_schedule, is_started, names_queue
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Ended, Event, JobEnded, Ran, Unguarded
 from auditor.timeline.leases import At, LeaseQueue, Seen, queues_of
@@ -171,6 +171,16 @@ def _polls(step: Step) -> bool:
     return step.kind is StepKind.CLAIM and not step.by_id
 
 
+def _gives_time(step: Step) -> bool:
+    return step.kind is StepKind.EXTEND and bool(step.until)
+
+
+def _puts_off(step: Step) -> bool:
+    """Whether a step makes a job begin later, and says of it nothing else."""
+    plain = not (step.states or step.counts or step.tells_error)
+    return step.kind is StepKind.REQUEUE and step.delayed and plain
+
+
 def _only_moves_on(claim: Step) -> bool:
     """Whether a claim moves one row on from a state it must be in, and nothing else says that it is a job."""
     held = claim.token or claim.until or claim.counts or any(map(is_started, claim.sets))
@@ -266,7 +276,7 @@ class Queues:
         """Whether a claim takes jobs, some at a time: rows that are locked to be looked after are no queue."""
         if claim.how != "row lock":
             return True
-        if not claim.limited:
+        if not claim.limited or is_schedule(claim.table):
             return False
         kinds = (StepKind.COUNT, StepKind.BOUND, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY, StepKind.ENQUEUE)
         told = any(step.step.states or step.step.kind in kinds for step in self._of(claim.table, *StepKind))
@@ -312,15 +322,21 @@ class Queues:
 
     @staticmethod
     def _as_taken(one: Told, told: list[Told]) -> Told:
-        """A time limit that a job is given while the lock that chose it is held: no heartbeat, but a claim."""
+        """A time that a job is given while the lock that chose it is held: no heartbeat, no failure, but a claim."""
         step, ran = one.step, one.ran
-        if ran is None or step.kind is not StepKind.EXTEND or not (step.by_id and step.until):
+        if ran is None or not step.by_id or not (_gives_time(step) or _puts_off(step)):
             return one
         chosen = {mark.place for mark in ran.before.pending if mark.deed is Deed.CLAIM and mark.table == step.table}
-        lock = next((o.step for o in told if o.place in chosen and o.step.how == "row lock" and o.step.watches), None)
-        if lock is None:
-            return one
-        return one._replace(step=step._replace(kind=StepKind.CLAIM, how="lease", watches=lock.watches))
+        locks = [other.step for other in told if other.place in chosen and other.step.how == "row lock"]
+        if _gives_time(step):
+            lock = next((lock for lock in locks if lock.watches), None)
+            taken = step._replace(kind=StepKind.CLAIM, how="lease", watches=lock.watches) if lock is not None else step
+            return one._replace(step=taken)
+        due = any(lock.delayed and lock.once for lock in locks)
+        worked = any(mark.deed is Deed.WORK for mark in ran.before.pending)
+        until = next(filter(is_run_at, step.sets), "")
+        taken = step._replace(kind=StepKind.CLAIM, how="lease", until=until, delayed=True)
+        return one._replace(step=taken) if due and not worked else one
 
     def _of(self, table: str, *kinds: StepKind) -> Iterator[Told]:
         return (told for told in self._told if told.step.table == table and told.step.kind in kinds)

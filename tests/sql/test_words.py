@@ -38,3 +38,24 @@ def test_what_names_one_row_of_a_table(column: str, table: str, is_id: bool) -> 
 )
 def test_which_state_a_constant_is_called_after(constant: str, state: str) -> None:
     assert words.state_of(words.state_called(constant)) == state
+
+
+@pytest.mark.parametrize(
+    ("column", "is_sent"),
+    [
+        ("published_at", True),
+        ("event_dispatched_at", True),
+        ("ended_at", False),
+        ("completed_at", False),
+        ("due_at", False),
+    ],
+)
+def test_which_times_tell_that_something_went_out(column: str, is_sent: bool) -> None:
+    assert words.is_sent(column) is is_sent
+
+
+@pytest.mark.parametrize(
+    ("column", "names"), [("queue", True), ("queue_name", True), ("in_queue", False), ("name", False)]
+)
+def test_which_columns_keep_queues_apart(column: str, names: bool) -> None:
+    assert words.names_queue(column) is names
