@@ -11,7 +11,7 @@ import enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.sql import words
-from auditor.sql.meaning import Comparison, Kind, Query, Span, Statement, Term, TermKind
+from auditor.sql.meaning import HOLE_OPEN, Comparison, Kind, Query, Span, Statement, Term, TermKind
 from auditor.sql.queue_view import (
     VALUES,
     View,
@@ -294,7 +294,9 @@ def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
         # By id it is the second half of select-then-update; a time limit alone is a heartbeat.
         queue = words.is_queue(_table_of(query)) or bool(assigned(query, words.tells_of_queue, TermKind.FALSE))
         takes = "running" in states or (bool(step.token) and not step.fence) or step.is_put_off
-        return takes and (held or step.counts or queue or (step.rechecks and "queued" in step.asks))
+        # Of a table that has a name of its own it is enough that what is taken must still wait.
+        waits = step.rechecks and "queued" in step.asks and HOLE_OPEN not in step.table
+        return takes and (held or step.counts or queue or waits)
     return marks and (free or picked)
 
 

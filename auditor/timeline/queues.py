@@ -256,7 +256,9 @@ class Queues:
         # What sets one row by its id to whatever state it is told takes nobody's job.
         doubted = {claim.mark.place for claim in claims if claim.step.by_id and claim.mark.place in ends}
         doubted |= {claim.mark.place for claim in claims if not self._is_of_jobs(claim.step)}
-        doubted |= {claim.mark.place for claim in claims if _only_moves_on(claim.step)}
+        picked = {claim.step.table for claim in claims if not claim.step.by_id}
+        moved = (claim for claim in claims if claim.step.table not in picked and _only_moves_on(claim.step))
+        doubted |= {claim.mark.place for claim in moved}
         sweeps = {claim.mark.place for claim in claims if claim.step.takes_stalled}
         runs = [
             JobRun(
@@ -320,8 +322,14 @@ class Queues:
             )
         return tuple(told)
 
-    @staticmethod
-    def _as_taken(one: Told, told: list[Told]) -> Told:
+    @cached_property
+    def _worked_under(self) -> frozenset[Place]:
+        """The claims whose jobs are worked on while their locks are held."""
+        ended = (event.before.pending for event in self._events if isinstance(event, Ended))
+        under = (pending for pending in ended if any(mark.deed is Deed.WORK for mark in pending))
+        return frozenset(mark.place for pending in under for mark in pending if mark.deed is Deed.CLAIM)
+
+    def _as_taken(self, one: Told, told: list[Told]) -> Told:
         """A time that a job is given while the lock that chose it is held: no heartbeat, no failure, but a claim."""
         step, ran = one.step, one.ran
         if ran is None or not step.by_id or not (_gives_time(step) or _puts_off(step)):
@@ -333,7 +341,8 @@ class Queues:
             taken = step._replace(kind=StepKind.CLAIM, how="lease", watches=lock.watches) if lock is not None else step
             return one._replace(step=taken)
         due = any(lock.delayed and lock.once for lock in locks)
-        worked = any(mark.deed is Deed.WORK for mark in ran.before.pending)
+        # What is put off while others are worked on under the same lock is left for later, and taken by nobody.
+        worked = not chosen.isdisjoint(self._worked_under)
         until = next(filter(is_run_at, step.sets), "")
         taken = step._replace(kind=StepKind.CLAIM, how="lease", until=until, delayed=True)
         return one._replace(step=taken) if due and not worked else one
