@@ -35,6 +35,7 @@ from auditor.timeline.values import (
     Text,
     Value,
     either,
+    likely,
     options_of,
     says_nothing,
 )
@@ -74,7 +75,7 @@ class Objects:
         if isinstance(receiver, Either):
             return [
                 result
-                for option in receiver.options
+                for option in likely(receiver)
                 if option != NONE
                 for result in self.attribute(option, name, state, frame, flow, span)
             ]

@@ -448,6 +448,16 @@ def options_of(value: Value) -> tuple[Value, ...]:
     return value.options if isinstance(value, Either) else (value,)
 
 
+def likely(value: Either) -> tuple[Value, ...]:
+    """The alternatives that tell what is done: beside a connection, what is not known is taken for that connection.
+
+    It is one of a kind, and what is asked of it later is asked of the same one: otherwise a commit would miss it.
+    """
+    if not any(isinstance(option, Connection) for option in value.options):
+        return value.options
+    return tuple(option for option in value.options if not isinstance(option, (Unknown, Made)))
+
+
 def from_row(value: Value) -> bool:
     """Whether a value was computed from what a claim returned."""
     if type(value) in _BARE:
