@@ -11,7 +11,7 @@ from auditor.sql.queue import Step, StepKind
 from auditor.sql.queue_view import assigned, fence_of, names_one
 from auditor.sql.tokens import tokenize
 from auditor.sql.words import is_id, is_status
-from auditor.timeline.connection import Deed, Mark
+from auditor.timeline.connection import READ, Deed, Mark
 from auditor.timeline.events import Unguarded
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def judge(job: Job, seen: Seen, pending: tuple[Mark, ...]) -> tuple[Job, Unguard
             told = told or _picked(job, step, seen)
             job = replace(job, looked=(), freed=None)
         elif step.kind in _TAKES and step.by_id:
-            told = told or _freed(job, step, seen, pending) or _unlocked(job, step, seen)
+            told = told or _freed(job, step, seen, pending) or _unlocked(job, step, seen, pending)
             job = replace(job, looked=tuple(mark for mark in job.looked if mark.table != step.table))
     for step in moves(seen.statement) if not seen.steps else ():
         told = told or _freed(job, step, seen, pending)
@@ -125,12 +125,17 @@ def _picked(job: Job, step: Step, seen: Seen) -> Unguarded | None:
     return Unguarded(seen.place, seen.call, step.table, seen.place, None, False, sure, seen.symbol)
 
 
-def _unlocked(job: Job, step: Step, seen: Seen) -> Unguarded | None:
+def _unlocked(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Unguarded | None:
     """A job that was only looked for is taken, or is done, and nothing asked once more whether it is free."""
     look = next((mark for mark in job.looked if mark.table == step.table), None)
     if look is None or step.rechecks or step.fence or any(claim.table == step.table for claim in job.claims):
         return None
     if look.how == _NEXT and (step.kind is not StepKind.FINISH or step.states or step.returns or seen.answered):
+        return None
+    # It was locked by its id meanwhile, and asked whether somebody else has it by now.
+    if any(
+        mark.deed is Deed.HOLD and mark.proves and mark.how != READ and mark.table == step.table for mark in pending
+    ):
         return None
     given_up = step.kind is not StepKind.CLAIM and "done" not in step.states
     return Unguarded(
