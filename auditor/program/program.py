@@ -160,6 +160,11 @@ class Program:
         module = self._by_path.get(place.path)
         return module.symbol_at(place.line) if module is not None else ""
 
+    def function_at(self, place: Place) -> FunctionInfo | None:
+        """The innermost function that a place stands in."""
+        module = self._by_path.get(place.path)
+        return module.function_at(place.line) if module is not None else None
+
     def is_for_another_database(self, place: Place) -> bool:
         """Whether what stands there is run on another database than PostgreSQL, by the names around it."""
         return is_for_another(place.path, self.symbol_at(place))

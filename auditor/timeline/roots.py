@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.findings import Confidence, Place
+from auditor.findings import Place
 from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED
 from auditor.program.migrations import only_takes_back
@@ -16,7 +16,8 @@ from auditor.timeline.afterwards import Afterwards
 from auditor.timeline.connection import Life, Status
 from auditor.timeline.cycles import Cycles
 from auditor.timeline.entries import Entry, entry_of, is_task
-from auditor.timeline.events import Handover, JobEnded, Ran, Stranded
+from auditor.timeline.events import Handover, JobEnded, Ran
+from auditor.timeline.for_nobody import set_for_nobody
 from auditor.timeline.handed_out import HandedOut
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.offered import is_relayed
@@ -369,9 +370,9 @@ class Roots:
                 state = self._abandoned(state, place, frame, once)
             if state.job.claims:
                 state = self.walker.database.endings.job_ends(state, place, symbol)
-            if state.job.stray is not None and how == "end" and not once:
-                event = Stranded(place, *state.job.stray, (), Confidence.MEDIUM, symbol, over=True)
-                state = self.walker.see(event, state)
+            if how == "end" and not once:
+                event = set_for_nobody(self.program, state, place, symbol)
+                state = self.walker.see(event, state) if event is not None else state
             if not once and span is not None:
                 state = self.walker.database.sessions.abandoned(state, frame, span)
             if not once:

@@ -325,14 +325,12 @@ def test_what_asks_for_running_jobs_too_counts_them_and_polls_for_none(
     def there():
         return conn.execute("SELECT id FROM jobs WHERE state {asked} LIMIT 1").fetchone()
 
-    def deliver(job, handle, node):
+    def take(job, node):
         lease = "UPDATE jobs SET state = 'PROCESSING', locked_by = %s, locked_until = now() + interval '1 min'"
-        taken = conn.execute(
-            lease + " WHERE id = %s AND state = 'QUEUED' RETURNING payload", (node, job)
-        ).fetchone()
-        if taken is not None:
-            handle(taken[0])
-            conn.execute("UPDATE jobs SET state = 'DONE' WHERE id = %s AND locked_by = %s", (job, node))
+        return conn.execute(lease + " WHERE id = %s AND state = 'QUEUED' RETURNING payload", (node, job)).fetchone()
+
+    def done(job, node):
+        conn.execute("UPDATE jobs SET state = 'DONE' WHERE id = %s AND locked_by = %s", (job, node))
     """
     assert [code for code in codes(tmp_path, source) if code.startswith("TA401")] == found
 
@@ -348,14 +346,14 @@ def look(handle, node):
         THEN
 """
 MARKS = """
-def deliver(job, handle, node):
-    taken = conn.execute(
+def take(job):
+    return conn.execute(
         "UPDATE jobs SET status = 'running', started_at = now() WHERE id = %s AND status = 'queued' RETURNING payload",
         (job,)
     ).fetchone()
-    if taken is not None:
-        handle(taken[0])
-        conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s AND started_at = %s", (job, taken))
+
+def done(job, taken):
+    conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s AND started_at = %s", (job, taken))
 """
 
 
@@ -365,7 +363,7 @@ def deliver(job, handle, node):
         ("conn.execute('DELETE FROM jobs WHERE id = %s', (job,))", True, set()),
         ("conn.execute(\"UPDATE jobs SET status = 'failed' WHERE id = %s\", (job,))", True, set()),
         ("handle(payload); conn.execute('DELETE FROM jobs WHERE id = %s', (job,))", False, {"TA409"}),
-        ("deliver(job, handle, node)", True, {"TA401"}),
+        ("handle(take(job))", True, {"TA401"}),
         ("handle(payload); conn.execute(\"UPDATE jobs SET status = 'done' WHERE id = %s\", (job,))", True, {"TA409"}),
     ],
 )
