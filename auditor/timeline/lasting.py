@@ -142,8 +142,20 @@ class Lasting:
         )
 
     def _is_cleared(self, name: str) -> bool:
-        """Whether anything takes the setting's value away again."""
-        return any(setting.clears and setting.name in (name, "all") for _, setting in self._settings())
+        """Whether anything takes the setting's value away again.
+
+        A call that sets it on another path, reached from the same places, does not come after that: there was no tenant
+        to set then.
+        """
+        sets = {
+            (ran.call, ran.through)
+            for ran, setting in self._settings()
+            if setting.name == name and not setting.clears
+        }
+        return any(
+            setting.clears and setting.name in (name, "all") and (ran.call, ran.through) not in sets
+            for ran, setting in self._settings()
+        )
 
     @cached_property
     def _any_pool_is_none(self) -> bool:
