@@ -64,6 +64,7 @@ class Connecting:
         self.walker = walker
         self.database = database
         self._given: dict[Key, ConnectionState] = {}
+        self._said: set[Key] = set()
         #: Connections whose owner gives them back to a pool when they are closed.
         self.pooled: set[Key] = set()
 
@@ -198,7 +199,12 @@ class Connecting:
         module = self.walker.names.module_frame(function.module)
         key = self.walker.keys.of("declared", frame.key, name)
         given = self.walker.types.handed_out(function.node.returns, module, key)
+        self._said.add(key)
         return given if given != UNKNOWN else None
+
+    def is_only_said(self, key: Key) -> bool:
+        """Whether a connection is one only because the function that hands it out says so."""
+        return key in self._said
 
     def of_unseen_pool(self, receiver: Value, name: str, call: Invocation) -> Results | None:
         """A call on something unknown that only a pool of the driver in use here is asked for; None for any other."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from auditor.findings import Confidence
 from auditor.timeline import connection as change
+from auditor.timeline.carried import Carried
 from auditor.timeline.connection import Life
-from auditor.timeline.values import Connection, options_of
+from auditor.timeline.values import options_of
 
 if TYPE_CHECKING:
     from auditor.python import nodes
@@ -23,19 +24,21 @@ class HandedOut:
 
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
+        self._carried = Carried(walker)
 
     def told(self, flow: Flow, frame: Frame, span: nodes.Span) -> None:
         """Who asked commits what it does with the session, and gives it back: that nobody is seen to is not certain."""
         for state, value in flow.returns:
             for option in options_of(value):
-                if not isinstance(option, Connection) or option.key not in state.connections:
+                key = self._carried.along_with(option, state, frame)
+                connection = state.connections.get(key) if key is not None else None
+                if key is None or connection is None:
                     continue
-                connection = state.connections[option.key]
                 if connection.life is not Life.POOL or connection.pool is None or not _holds_value(connection):
                     continue
                 kept = change.commit(connection, frame.module.place(span))[0]
                 kept = replace(kept, sure=min(kept.sure, Confidence.MEDIUM))
-                self._given_back(option.key, kept, state, frame, span)
+                self._given_back(key, kept, state, frame, span)
 
     def _given_back(self, key: Key, connection: ConnectionState, state: State, frame: Frame, span: nodes.Span) -> None:
         assert connection.pool is not None

@@ -148,9 +148,7 @@ class Lasting:
         to set then.
         """
         sets = {
-            (ran.call, ran.through)
-            for ran, setting in self._settings()
-            if setting.name == name and not setting.clears
+            (ran.call, ran.through) for ran, setting in self._settings() if setting.name == name and not setting.clears
         }
         return any(
             setting.clears and setting.name in (name, "all") and (ran.call, ran.through) not in sets

@@ -29,6 +29,7 @@ from auditor.timeline.values import (
 )
 
 if TYPE_CHECKING:
+    from auditor.drivers import Driver
     from auditor.program.code import ClassInfo
     from auditor.timeline.walker import Walker
 
@@ -149,19 +150,21 @@ class Types:
 
     def handed_out(self, returned: nodes.Expression, frame: Frame, key: Key) -> Value:
         """The connection or session that a function hands out by its annotation."""
-        value = self.walker.objects.constant(_given_by(returned), frame)
-        known = drivers.typed_as(value.name) if isinstance(value, External) else None
+        known = self._of_driver(_given_by(returned), frame)
         if known is None or known[1] not in (Thing.CONNECTION, Thing.SESSION, Thing.ASYNC_SESSION):
             return UNKNOWN
         return self.walker.database.connecting.given(*known, key)
 
+    def _of_driver(self, annotation: nodes.Expression, frame: Frame) -> tuple[Driver, Thing] | None:
+        """What of a driver's an annotation names, be it by a class of the project's that is derived from it."""
+        value = self.walker.objects.constant(annotation, frame)
+        if isinstance(value, Class):
+            return self.walker.objects.library_base(value.info)
+        return drivers.typed_as(value.name) if isinstance(value, External) else None
+
     def _typed_callable(self, returned: nodes.Expression, frame: Frame, key: Key) -> Value:
         """`Callable[[], Session]`: whatever it is, it hands out sessions as a factory does."""
-        returned = _given_by(returned)
-        value = self.walker.objects.constant(returned, frame)
-        known = drivers.typed_as(value.name) if isinstance(value, External) else None
-        if known is None and isinstance(value, Class):
-            known = self.walker.objects.library_base(value.info)
+        known = self._of_driver(_given_by(returned), frame)
         if known is None or known[1] not in (Thing.SESSION, Thing.ASYNC_SESSION):
             return UNKNOWN
         thing = Thing.ASYNC_SESSIONS if known[1] is Thing.ASYNC_SESSION else Thing.SESSIONS

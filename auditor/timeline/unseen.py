@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.findings import Confidence
+from auditor.timeline.carried import Carried
 from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.events import Stranded, Worked
 from auditor.timeline.invocation import called_name
@@ -18,7 +19,6 @@ from auditor.timeline.values import (
     Bound,
     External,
     Function,
-    Instance,
     Made,
     Pool,
     Unknown,
@@ -50,6 +50,7 @@ class Unseen:
 
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
+        self._carried = Carried(walker)
 
     def opaque(self, callee: Value, call: Invocation) -> Results:
         """A call that is not followed. Given a connection it may use it; given a job it may do the job's work."""
@@ -79,8 +80,7 @@ class Unseen:
 
     def handed_out(self, state: State, value: Value, frame: Frame, flow: Flow, span: nodes.Span) -> list[State]:
         """A yield to code that is not seen: it may work on what it is given, and fail."""
-        key = holds_connection(value)
-        key = self._committed_by(value, state) if key is None else key
+        key = self._carried.along_with(value, state, frame)
         manager = frame.function is not None and frame.function.is_manager
         keys = (key,) if key is not None else ()
         state = self.work(passed(state), frame.module.place(span), "the code that uses this", keys, frame)
@@ -124,15 +124,6 @@ class Unseen:
         driver = drivers.by_name(connection.driver)
         begins = driver is not None and driver.begins_by_itself and connection.autocommit is Autocommit.OFF
         return place if begins and connection.status is Status.IDLE else None
-
-    def _committed_by(self, value: Value, state: State) -> Key | None:
-        """The connection that an object keeps, whose class commits: whoever is given the object can have it do so."""
-        if not isinstance(value, Instance):
-            return None
-        if not any(info.commits for info in self.walker.objects.lineage(value.info)):
-            return None
-        kept = state.heap.get(value.key, {}).values()
-        return next((key for one in kept if (key := holds_connection(one)) is not None), None)
 
     def _annotated(self, callee: Value, row: bool) -> Value:
         """What a call that is not followed gives: the client of a library, where the function says so."""

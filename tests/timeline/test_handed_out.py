@@ -13,10 +13,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEAD = """
+import tracing
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import NamedTuple
+from psycopg import Connection
 from psycopg_pool import ConnectionPool
 from sqlalchemy import create_engine, text
-from sqlalchemy.orm import sessionmaker
+from sqlalchemy.orm import Session, sessionmaker
 
 pool = ConnectionPool("")
 make = sessionmaker(create_engine("postgresql+psycopg://"))
@@ -79,12 +85,65 @@ WAYS = {
                     self.conn.rollback()
                 pool.putconn(self.conn)
     """,
+    "yielded in a bundle": """
+        @dataclass
+        class Desk:
+            org: str
+            conn: Connection
+
+        @contextmanager
+        def desk(org):
+            with pool.connection() as session:
+                session.execute("SELECT set_config('app.tenant', %s, LOCAL)", (org,))
+                yield Desk(org, session)
+                AFTER
+    """,
+    "yielded in a namespace": """
+        @contextmanager
+        def desk(org):
+            with make() as session:
+                session.execute(text(SET), {"org": org})
+                yield SimpleNamespace(org=org, db=session)
+                AFTER
+    """,
+    "yielded as a class of its own": """
+        class OfOrg(Session):
+            pass
+
+        @contextmanager
+        def desk(org) -> Iterator[OfOrg]:
+            with make() as session:
+                session.execute(text(SET), {"org": org})
+                own = OfOrg.__new__(OfOrg)
+                own.__dict__.update(vars(session))
+                yield own
+                AFTER
+    """,
+    "wrapped by a library": """
+        @contextmanager
+        def desk(org) -> Generator[Session, None, None]:
+            with make() as session:
+                session.execute(text(SET), {"org": org})
+                yield tracing.watched(session)
+                AFTER
+    """,
+    "returned in a bundle": """
+        class Desk(NamedTuple):
+            db: Session
+            org: str
+
+        def desk(org):
+            session = make()
+            session.execute(text(SET), {"org": org})
+            AFTER
+            return Desk(session, org)
+    """,
 }
 
 
 def found(folder: Path, code: str, local: str, after: str = "pass") -> list[str]:
     value = "%(org)s" if "conn.execute" in code else ":org"
-    body = textwrap.dedent(code).replace("AFTER", after)
+    body = textwrap.dedent(code).replace("AFTER", after).replace("LOCAL", local)
     text = HEAD.format(value=value, local=local) + body
     return [one.code for one in find(folder, {"ledger.py": text})]
 
@@ -107,3 +166,36 @@ def test_an_object_that_never_commits_keeps_nothing(tmp_path: Path) -> None:
 def test_what_is_taken_back_at_its_end_is_gone(tmp_path: Path) -> None:
     code = WAYS["one that commits at its end"]
     assert found(tmp_path, code, "false", 'session.execute("RESET ALL")') == []
+
+
+def test_what_has_no_connection_has_nobody_commit(tmp_path: Path) -> None:
+    code = WAYS["yielded in a namespace"].replace("db=session", "of=len(org)")
+    assert found(tmp_path, code, "false") == []
+
+
+def test_a_session_beside_the_one_that_is_handed_out_is_not_it(tmp_path: Path) -> None:
+    code = """
+        @contextmanager
+        def desk(org, db: Session) -> Iterator[Session]:
+            with make() as session:
+                session.execute(text(SET), {"org": org})
+                yield db
+    """
+    assert found(tmp_path, code, "false") == []
+
+
+@pytest.mark.parametrize("given", ["SimpleNamespace(org=org, db=session)", "tracing.watched(session)"])
+def test_what_its_maker_takes_back_is_gone(given: str, tmp_path: Path) -> None:
+    code = """
+        @contextmanager
+        def desk(org) -> Iterator[Session]:
+            with make() as session:
+                session.execute(text(SET), {"org": org})
+                try:
+                    yield GIVEN
+                finally:
+                    session.rollback()
+                    session.execute(text("RESET ALL"))
+                    session.commit()
+    """
+    assert found(tmp_path, code.replace("GIVEN", given), "false") == []
