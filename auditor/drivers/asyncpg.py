@@ -107,6 +107,7 @@ DRIVER = Driver(
     prepares_after=1,
     cache_option="statement_cache_size",
     block_counts=True,
+    reset_keeps=frozenset({"role", "session_authorization"}),
     borrow_commits=False,
     release_raises=True,
     release_recovers=False,

@@ -189,6 +189,9 @@ class Driver:
     commit_raises: bool = False
     #: Whether a block is a savepoint is told by the blocks around it: it is refused in a transaction begun by hand.
     block_counts: bool = False
+    #: The settings that a connection's reset() leaves as they are. It rolls back, too, and forgets the blocks that are
+    #: counted: the next one is the outermost.
+    reset_keeps: frozenset[str] = frozenset()
     #: A block that joins the transaction around it keeps it from being committed once an exception has left the block.
     join_dooms: bool = True
     #: What a block of a transaction gives.

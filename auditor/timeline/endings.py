@@ -189,11 +189,13 @@ class Endings:
         return self.walker.see(event, state)
 
     def reset(self, receiver: Value, call: Invocation) -> Results:
-        """psycopg2's reset(): ABORT, RESET ALL, SET SESSION AUTHORIZATION DEFAULT, outside any transaction."""
+        """A connection's reset(): it rolls back, and sets back what the session holds, outside any transaction."""
         key = key_of(receiver)
         state = self.end(key, call.state, "rollback", "reset()", call.place, call.frame)
-        after = change.reset_all(self.database.state_of(key, state), call.place, frozenset({"role"}))
-        return [(state.connect(key, after), NONE)]
+        driver = self.database.driver_of(key, state)
+        keeps, counts = (driver.reset_keeps, driver.block_counts) if driver is not None else (frozenset[str](), False)
+        after = change.reset_all(self.database.state_of(key, state), call.place, keeps)
+        return [(state.connect(key, replace(after, blocks=0) if counts else after), NONE)]
 
     def no_job(self, state: State, key: Key) -> State:
         """The claim on this connection found nothing: there is no job in hand, and nothing was counted."""

@@ -49,7 +49,8 @@ _EVENTS = {
     "checkin": Callback.RESET,
     "reset": Callback.RESET,
 }
-#: Told when a transaction begins: of a session, with the session first, or of any connection of an engine.
+#: Told when a transaction begins: of a session, with the session first, or of any connection of an engine. Of a
+#: savepoint only who listens to the session is told.
 _OF_SESSION, _OF_CONNECTION = "after_begin", "begin"
 _LISTENS = frozenset({"sqlalchemy.event.listens_for", "sqlalchemy.event.listen"})
 
@@ -125,13 +126,15 @@ class Listeners:
 
     # Telling
 
-    def told_of_begin(self, key: Key, call: Invocation) -> list[State]:
-        """The states once those who listen have been told that a transaction has begun."""
+    def told_of_begin(self, key: Key, call: Invocation, savepoint: bool = False) -> list[State]:
+        """The states once those who listen have been told that a transaction, or a savepoint in it, has begun."""
         states = [call.state]
         if self.are_told(key):
             return states
         with self.telling(key):
             for event, listener in self.of_begin(key, call.state):
+                if savepoint and event != _OF_SESSION:
+                    continue
                 given = (Connection(key), UNKNOWN, Connection(key)) if event == _OF_SESSION else (Connection(key),)
                 told = call.passing(*given)
                 states = merge(

@@ -332,8 +332,8 @@ class Sessions:
             depth = len(connection.savepoints)
             block = Block("begun", key, call.span, how="savepoint", depth=depth)
             inside = self.walker.see(event, state.connect(key, after))
-            # Those who listen to a session's begin are told of its savepoints, too.
-            results.extend((told, block) for told in self.listeners.told_of_begin(key, call.at(inside)))
+            told = self.listeners.told_of_begin(key, call.at(inside), savepoint=True)
+            results.extend((after_them, block) for after_them in told)
         return results
 
     def refused(self, driver: Driver | None, call: Invocation) -> Results:

@@ -303,6 +303,25 @@ def test_without_a_cache_nothing_is_counted_on(database: str) -> None:
     connected(database, body, statement_cache_size=0)
 
 
+@pytest.mark.parametrize("name", ["role", "session_authorization"])
+def test_reset_keeps_a_role(database: str, name: str) -> None:
+    assert name in DRIVER.reset_keeps
+
+    async def body(conn: Any) -> None:
+        await conn.execute("CREATE ROLE someone")
+        try:
+            await conn.execute(f"SET {name} = someone")
+            await conn.execute("SET app.tenant = '1'")
+            await conn.reset()
+            assert await conn.fetchval("SELECT current_user") == "someone"
+            assert not await conn.fetchval("SELECT current_setting('app.tenant', true)")
+        finally:
+            await conn.execute("RESET SESSION AUTHORIZATION; RESET ROLE")
+            await conn.execute("DROP ROLE someone")
+
+    connected(database, body)
+
+
 # The pool
 
 

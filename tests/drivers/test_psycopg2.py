@@ -193,6 +193,21 @@ def test_reset_rolls_back_and_clears_the_session(conn: Any) -> None:
     assert tenant(conn) in (None, "")
 
 
+@pytest.mark.parametrize("how", ["SET ROLE", "SET SESSION AUTHORIZATION"])
+def test_reset_gives_up_a_role_too(conn: Any, how: str) -> None:
+    assert not DRIVER.reset_keeps
+    ask(conn, "CREATE ROLE someone")
+    try:
+        conn.commit()
+        ask(conn, f"{how} someone")
+        conn.commit()
+        conn.reset()
+        assert ask(conn, "SELECT current_user = 'someone'") is False
+    finally:
+        ask(conn, "DROP ROLE someone")
+        conn.commit()
+
+
 def test_a_committed_session_setting_is_handed_on_by_the_pool(pool: Any) -> None:
     conn = pool.getconn()
     ask(conn, SESSION)

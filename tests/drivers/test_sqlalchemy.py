@@ -298,6 +298,23 @@ def test_who_listens_to_a_sessions_begin_is_inside_its_transaction(engine: Engin
     assert not tenant(engine)
 
 
+def test_of_a_savepoint_only_who_listens_to_the_session_is_told(engine: Engine) -> None:
+    factory = sessionmaker(engine)
+    told: list[str] = []
+    event.listen(engine, "begin", lambda *_: told.append("begin"))
+    event.listen(factory, "after_begin", lambda *_: told.append("after_begin"))
+    with engine.connect() as conn:
+        conn.execute(LOCAL)
+        with conn.begin_nested():
+            conn.execute(LOCAL)
+    assert told == ["begin"]
+    with factory() as session:
+        session.execute(LOCAL)
+        with session.begin_nested():
+            session.execute(LOCAL)
+    assert told == ["begin", "begin", "after_begin", "after_begin"]
+
+
 def test_who_listens_to_the_checkout_is_inside_the_first_transaction(engine: Engine) -> None:
     @event.listens_for(engine, "checkout")
     def set_tenant(connection: Any, record: Any, proxy: Any) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Prints, for each statement, whether a transaction is still open on the server behind it.
 SCRIPT = """
 import json, sys
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, event, text
 from sqlalchemy.engine import URL
 from sqlalchemy.orm import Session
 
@@ -34,7 +34,14 @@ def run(conn, raw):
         conn.execute(text(statement))
         found.append(raw.get_transaction_status() != 0)
 
-if how == "session":
+if how == "listeners":
+    event.listen(engine, "begin", lambda conn: found.append("begin"))
+    event.listen(Session, "after_begin", lambda *told: found.append("after_begin"))
+    with engine.begin() as conn, conn.begin_nested():
+        conn.execute(text("SELECT 1"))
+    with Session(engine) as session, session.begin_nested():
+        session.execute(text("SELECT 1"))
+elif how == "session":
     with Session(engine) as session:
         run(session, session.connection().connection)
 elif how == "begin":
@@ -77,6 +84,10 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def open_after(old: str, dsn: str, how: str) -> list[bool]:
+    return [bool(found) for found in run_with(old, dsn, how)]
+
+
+def run_with(old: str, dsn: str, how: str) -> list[Any]:
     told = conninfo_to_dict(dsn)
     query = {name: str(told[name]) for name in ("host", "port") if told.get(name)}
     url = {"username": str(told["user"]), "database": str(told["dbname"]), "query": query}
@@ -104,6 +115,11 @@ def test_a_connection_commits_what_begins_like_a_write(old: str, database: str) 
 @pytest.mark.parametrize("how", ["begin", "session", "future"])
 def test_what_has_begun_a_transaction_commits_nothing_by_itself(old: str, database: str, how: str) -> None:
     assert all(open_after(old, database, how))
+
+
+def test_of_a_savepoint_only_who_listens_to_the_session_is_told(old: str, database: str) -> None:
+    told = run_with(old, database, "listeners")
+    assert told == ["begin", "begin", "after_begin", "after_begin"]
 
 
 SOURCE = """

@@ -85,6 +85,29 @@ FOUND = {
         note(2, conn.execute(text("SELECT probe(2)")).scalar())
 """,
     ),
+    "nor of a savepoint": (
+        LISTENS.format(target="engine", event="begin"),
+        """
+    with engine.connect() as conn:
+        conn.execute(text("SET LOCAL app.tenant = '2'"))
+        with conn.begin_nested():
+            note(1, conn.execute(text("SELECT probe(1)")).scalar())
+    with factory() as conn:
+        conn.execute(text("SET LOCAL app.tenant = '2'"))
+        begun = conn.begin_nested()
+        note(2, conn.execute(text("SELECT probe(2)")).scalar())
+        begun.commit()
+""",
+    ),
+    "but who listens to a session is": (
+        LISTENS.format(target="factory", event="after_begin"),
+        """
+    with factory() as conn:
+        conn.execute(text("SET LOCAL app.tenant = '2'"))
+        with conn.begin_nested():
+            note(1, conn.execute(text("SELECT probe(1)")).scalar())
+""",
+    ),
     "after a COMMIT in text it depends on the DBAPI whether a transaction is begun": (
         "",
         """

@@ -106,6 +106,14 @@ FOUND_ASYNCPG: dict[str, Body] = {
         Compound((("try:", (Line("{run}(\"BEGIN; SET LOCAL app.tenant = '5'; SELECT 1 / 0\")"),)), CAUGHT)),
         Probe(),
     ),
+    "after reset() the next block is the outermost": (
+        block(LOCAL, Line("await conn.reset()"), Probe(), block(LOCAL, Probe()), Probe()),
+        Probe(),
+    ),
+    "a savepoint that a reset() has undone cannot be released": (
+        Compound((("with suppress(Exception):", (block(block(Line("await conn.reset()"), LOCAL), Probe()),)),)),
+        Probe(),
+    ),
 }
 
 
