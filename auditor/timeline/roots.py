@@ -215,11 +215,15 @@ class Roots:
         )
 
     def _functions(self, modules: list[ModuleInfo]) -> Iterator[FunctionInfo]:
-        """Functions that nothing names come first: those that are named may be reached from them."""
+        """Functions that nothing names come first: those that are named may be reached from them.
+
+        Last come those whose names say that only others of their module call them, as what these have opened.
+        """
         named = {name for module in modules for name in module.words.names}
         functions = [function for module in modules for function in module.functions() if not function.nested]
         yield from (function for function in functions if function.node.name not in named)
-        yield from (function for function in functions if function.node.name in named)
+        called = [function for function in functions if function.node.name in named]
+        yield from sorted(called, key=lambda function: _is_own(function.node.name))
         # What is nested and was neither called nor handed out where it is defined is not reachable.
 
     def _is_alive(self, module: ModuleInfo) -> bool:
@@ -411,6 +415,11 @@ class Roots:
                 event = Handover(place, key, kind, connection, connection, place, None, symbol, connection.sure)
                 state = self.walker.see(event, state)
         return state
+
+
+def _is_own(name: str) -> bool:
+    """Whether a name is one that its module or class keeps for itself; what Python itself calls is none."""
+    return name.startswith("_") and not name.endswith("__")
 
 
 def _is_pending(connection: ConnectionState) -> bool:
