@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 _COUNTERS = ("attempt", "retr", "tries", "failure", "fail_count", "deliver", "error_count", "receive_count", "read_ct")
 #: A maximum that is held against something else is only being checked itself.
 _MAXIMA = ("max", "limit", "allowed", "total")
+#: What functions are called that tell how long to wait for the next attempt.
+_DELAYS = ("delay", "backoff", "back_off", "countdown", "interval")
 
 
 def functions_comparing_attempts(module: ModuleInfo) -> Iterator[str]:
-    """The qualified names of the functions that compare an attempt counter by size."""
+    """The qualified names of the functions that compare an attempt counter by size; what tells a delay ends nothing."""
     for function in module.functions():
-        if any(_compares(part) for part in function.words.compares):
+        waits = any(word in function.node.name.lower() for word in _DELAYS)
+        if not waits and any(_compares(part) for part in function.words.compares):
             yield function.qualname
 
 

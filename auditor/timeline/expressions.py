@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from auditor.sql.words import is_status
 from auditor.timeline.invocation import OPEN
 from auditor.timeline.values import (
     FALSE,
@@ -17,7 +18,7 @@ from auditor.timeline.values import (
     Value,
     options_of,
 )
-from auditor.timeline.written import Piece, around, joined, name, plain
+from auditor.timeline.written import Piece, around, joined, name, plain, where
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,12 +47,19 @@ def is_expression(value: Value) -> bool:
 class Expressions:
     """Writes them for the fields of one model.
 
-    `column` tells the column of a field; `subquery` writes a query inside of another.
+    `column` tells the column of a field; `subquery` writes a query inside of another; `related` tells the table that
+    a field leads to.
     """
 
-    def __init__(self, column: Callable[[str], str], subquery: Callable[[Query], Piece]) -> None:
+    def __init__(
+        self,
+        column: Callable[[str], str],
+        subquery: Callable[[Query], Piece],
+        related: Callable[[str], tuple[str, Expressions] | None],
+    ) -> None:
         self._column = column
         self._subquery = subquery
+        self._related = related
 
     def column(self, field: str) -> str:
         return name(self._column(field))
@@ -83,7 +91,7 @@ class Expressions:
         lookup = path.pop() if len(path) > 1 and path[-1] in _LOOKUPS else "exact"
         if field == OPEN or len(path) > 1:
             # Of a related row, or computed: it narrows, and nobody can tell how.
-            return Piece("%s", (value,))
+            return self._of_related(path, lookup, value) or Piece("%s", (value,))
         column = self.column(path[0])
         if lookup == "isnull":
             return Piece(f"{column} IS {'NOT ' if value == FALSE else ''}NULL")
@@ -97,6 +105,17 @@ class Expressions:
         if value == NONE:
             return Piece(f"{column} IS NULL")
         return around(f"{column} {_COMPARES[lookup]} ", self.operand(value))
+
+    def _of_related(self, path: list[str], lookup: str, value: Value) -> Piece | None:
+        """The state that the row is asked for to which a field leads: that tells who looks after its jobs."""
+        if len(path) != 2 or not is_status(path[1]):
+            return None
+        related = self._related(path[0])
+        if related is None:
+            return None
+        table, there = related
+        condition = there.conditions((), ((f"{path[1]}__{lookup}", value),))
+        return around(f"{self.column(path[0])} IN (SELECT id FROM {name(table)}", where(condition), ")")
 
     def _among(self, column: str, value: Value) -> Piece:
         if isinstance(value, Query):

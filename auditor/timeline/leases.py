@@ -428,12 +428,12 @@ class Seen(NamedTuple):
     done_at_once: frozenset[Place]
 
 
-def queues_of(told: Iterable[Told], seen: Seen) -> tuple[LeaseQueue, ...]:
+def queues_of(told: Iterable[Told], seen: Seen, looked_after: frozenset[str] = frozenset()) -> tuple[LeaseQueue, ...]:
     """The queues among all steps."""
     ran: dict[tuple[str, str], list[At]] = {}
     defined: dict[str, list[Step]] = {}
     unnamed: list[tuple[str, Step]] = []
-    beside: set[str] = set()
+    beside = set(looked_after)
     for one in told:
         table = one.step.table
         if is_unnamed(table):

@@ -16,6 +16,7 @@ from auditor.python import nodes
 from auditor.timeline.connection import Autocommit, Status
 from auditor.timeline.expressions import Expressions, as_number, field
 from auditor.timeline.managers import Managers
+from auditor.timeline.relations import FOREIGN, leads_to
 from auditor.timeline.values import (
     FALSE,
     NONE,
@@ -76,7 +77,6 @@ _GROWS = frozenset(
 _KEEPS = frozenset({"save", "asave", "delete", "adelete"})
 #: Where Tortoise's fields are declared, and what refers to another table.
 _OF_FIELDS = "tortoise.fields."
-_FOREIGN = ("ForeignKey", "OneToOneField", "ForeignKeyField")
 _PRIMARY = frozenset({"pk", "id"})
 
 
@@ -132,10 +132,21 @@ class Models:
         said = dict(declared.keywords).get("source_field" if _OF_FIELDS in declared.name else "db_column")
         if isinstance(said, Text):
             return said.value
-        return f"{name}_id" if declared.name.rpartition(".")[2] in _FOREIGN else name
+        return f"{name}_id" if declared.name.rpartition(".")[2] in FOREIGN else name
 
     def _expressions(self, info: ClassInfo) -> Expressions:
-        return Expressions(lambda name: self._column(info, name), lambda query: self._written(query, "id"))
+        return Expressions(
+            lambda name: self._column(info, name),
+            lambda query: self._written(query, "id"),
+            lambda name: self._related(info, name),
+        )
+
+    def _related(self, info: ClassInfo, name: str) -> tuple[str, Expressions] | None:
+        """The table that a field leads to, and what is said of it."""
+        target = leads_to(self._field(info, name), self.walker.program.classes())
+        if target is None or not self.managers.is_model(target):
+            return None
+        return self.managers.table(target), self._expressions(target)
 
     # Attributes
 

@@ -246,8 +246,8 @@ class Pools:
         before = state.connections.get(key)
         if before is None:
             return [state]
-        if before.pool is None and before.life is Life.GIVEN and before.made is None:
-            # Nobody saw it taken out: it was made as the others of the pool are.
+        if self._is_unseen(before):
+            # Nobody saw it taken out, or only out of what is said to be a pool: it was made as the others of this one.
             before = replace(before, prepares_after=info.prepares_after)
             state = state.connect(key, before)
         state = self._strand(before, state, place)
@@ -270,6 +270,12 @@ class Pools:
                 after = self._handed_over(info, key, after, place, frame, span, by)
             states.append(after.disconnect(key))
         return merge(states)
+
+    def _is_unseen(self, connection: ConnectionState) -> bool:
+        """Whether nothing tells how a connection was made."""
+        if connection.pool is None:
+            return connection.life is Life.GIVEN and connection.made is None
+        return connection.pool in self.known and not self.known[connection.pool].place.path
 
     def _strand(self, connection: ConnectionState, state: State, place: Place) -> State:
         """A tenant was set on the connection, and it goes back before anything was done as that tenant."""

@@ -16,6 +16,7 @@ from auditor.sql.words import is_queue, is_run_at, is_schedule, is_started, name
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Ended, Event, JobEnded, Ran, Unguarded
 from auditor.timeline.leases import At, LeaseQueue, Seen, queues_of
+from auditor.timeline.looked_after import looked_after_beside
 from auditor.timeline.offered import read_and_marked
 
 if TYPE_CHECKING:
@@ -356,7 +357,8 @@ class Queues:
         ended = (event for event in self._events if isinstance(event, Ended))
         hidden = {mark.place for event in ended for mark in event.before.pending if mark.deed is Deed.HIDDEN}
         done = {run.claim.place for run in self.runs if run.ends_jobs}
-        return queues_of(self._told, Seen(frozenset(hidden), self._called_off, frozenset(done)))
+        beside = looked_after_beside(self._events)
+        return queues_of(self._told, Seen(frozenset(hidden), self._called_off, frozenset(done)), beside)
 
     def endless_recoveries(self) -> Iterator[Recovery]:
         """What gives stalled jobs back for ever: on the way round that a crash takes, nothing counts, or none looks."""

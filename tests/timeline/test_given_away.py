@@ -113,3 +113,33 @@ class Kernel:
 def test_what_is_given_back_was_made_by_the_pool(tmp_path: Path, kwargs: str, found: list[str]) -> None:
     told = find(tmp_path, {"app.py": GIVEN_BACK.replace("{KWARGS}", kwargs)})
     assert [one.code for one in told] == found
+
+
+SAID = """
+from psycopg_pool import ConnectionPool
+
+
+def reset(conn):
+    conn.autocommit = True
+    try:
+        conn.execute("DISCARD ALL")
+    finally:
+        conn.autocommit = False
+
+
+connections = ConnectionPool("dbname=app", reset=reset, kwargs={KWARGS})
+
+
+def run(pool: ConnectionPool):
+    conn = pool.getconn()
+    try:
+        conn.execute("SELECT 1")
+    finally:
+        connections.putconn(conn)
+"""
+
+
+@pytest.mark.parametrize(("kwargs", "found"), [('{"prepare_threshold": None}', []), ("{}", ["TA201"])])
+def test_what_comes_out_of_what_is_said_to_be_a_pool(tmp_path: Path, kwargs: str, found: list[str]) -> None:
+    told = find(tmp_path, {"app.py": SAID.replace("{KWARGS}", kwargs)})
+    assert [one.code for one in told] == found
