@@ -68,6 +68,7 @@ class Reach:
         self._imports[module] = frozenset(words_imported(module))
         fresh: list[tuple[FunctionInfo | Constant, int]] = [(function, 0) for function in mattering]
         self._spread(self._inherited(self._heirs.add(module)))
+        self._spread(self._filled(self._heirs.leave_open(module)))
         fresh.extend((Constant(module, name), 0) for name in constants)
         for user, names in self._using(module):
             for name in names:
@@ -81,6 +82,11 @@ class Reach:
         """Who means a method of these classes, now that there are more classes that inherit it."""
         bearers = [borne for owner in owners for borne in self._methods.get(owner, ())]
         return [user for name, bearer, depth in bearers for user in self._meaning(name, bearer, depth)]
+
+    def _filled(self, names: frozenset[str]) -> list[tuple[FunctionInfo | Constant, int]]:
+        """Who means a method under these names, now that there are more classes that leave it open."""
+        borne = [(name, *one) for name in sorted(names) for one in self._bearers.get(name, ())]
+        return [user for name, bearer, depth in borne for user in self._meaning(name, bearer, depth)]
 
     def _using(self, module: ModuleInfo) -> Iterator[tuple[FunctionInfo | Constant, Iterable[str]]]:
         """What may come to matter in a module, with the names that it uses."""
@@ -143,7 +149,7 @@ class Reach:
     def _home(self, bearer: FunctionInfo | Constant) -> tuple[str, ...]:
         """The words of which an import of what bears a name has one: itself or its module, of a method its classes."""
         if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
-            return self._heirs.of(bearer.owner.node.name)
+            return self._heirs.known_as(bearer.owner.node.name, bearer.node.name)
         own = (bearer.node.name if isinstance(bearer, FunctionInfo) else bearer.name,)
         return (*own, bearer.module.name.rpartition(".")[2])
 
@@ -152,7 +158,7 @@ class Reach:
         if _is_of_manager(bearer):
             return (_MANAGER,)
         if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
-            return self._heirs.of(bearer.owner.node.name)
+            return self._heirs.akin(bearer.owner.node.name)
         return tuple(bearer.module.name.split(".")[-2:])
 
 
@@ -162,6 +168,9 @@ class Heirs:
     def __init__(self) -> None:
         self._derived: dict[str, set[str]] = {}
         self._bases: dict[str, set[str]] = {}
+        #: The classes that leave a method open to others, by its name; and those of them that are protocols.
+        self._open: dict[str, set[str]] = {}
+        self._shapes: set[str] = set()
         #: What `of` has told, until there are more.
         self._known: dict[str, tuple[str, ...]] = {}
 
@@ -178,6 +187,30 @@ class Heirs:
         for name in above:
             self._known.pop(name, None)
         return above
+
+    def leave_open(self, module: ModuleInfo) -> frozenset[str]:
+        """Take in what a module's classes leave open to others: the names of those methods."""
+        found = set()
+        for cls in module.classes():
+            self._shapes.update((cls.node.name,) if cls.is_protocol else ())
+            for name in cls.members:
+                method = None if name.startswith("__") else cls.method(name)
+                if method is not None and method.is_left_open:
+                    self._open.setdefault(name, set()).add(cls.node.name)
+                    found.add(name)
+        return frozenset(found)
+
+    def akin(self, name: str) -> tuple[str, ...]:
+        """A class, those derived from it and those that it is derived from: what calls it may know no other."""
+        return (*self.of(name), *(base for base in _closure(name, self._bases)[1:] if base not in _TELL_NOTHING))
+
+    def known_as(self, name: str, method: str) -> tuple[str, ...]:
+        """The classes by which a method is called: its own, those derived from it, and those it fills in for."""
+        left_open = self._open.get(method)
+        if left_open is None:
+            return self.of(name)
+        filled = left_open & (self._shapes | set(_closure(name, self._bases)))
+        return (*self.of(name), *sorted(filled))
 
     def of(self, name: str) -> tuple[str, ...]:
         """A class's own name, and those of all that are derived from it."""
@@ -202,6 +235,8 @@ def _is_annotated(value: object) -> bool:
     return isinstance(value, nodes.Subscript) and isinstance(value.value, nodes.Name) and value.value.id == "Annotated"
 
 
+#: Classes are derived from these whatever they do.
+_TELL_NOTHING = frozenset({"ABC", "Protocol", "Generic", "object", "BaseModel", "Model", "Base", "Exception"})
 #: Under this name a model has the manager that makes its queries.
 _MANAGER = "objects"
 

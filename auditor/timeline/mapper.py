@@ -75,6 +75,9 @@ _KEEPS = frozenset(
         *("add_columns", "union", "union_all", "exists", "as_scalar", "from_statement", "on_conflict_do_update"),
     }
 )
+_DECLARATIVE = frozenset({"sqlalchemy.orm.DeclarativeBase", "sqlalchemy.orm.decl_api.DeclarativeBase"})
+#: Under these names a project's own base looks for the table's in a model's Meta.
+_IN_META = ("table_name", "tablename", "table", "db_table")
 #: Under these names a table, or what is mapped to it, has its columns.
 _COLUMNS = frozenset({"c", "columns", "__table__"})
 _TABLE_COLUMNS = "sqlalchemy.columns of a table"
@@ -117,12 +120,36 @@ class Mapper:
             if not known and (isinstance(named, Function) or self.application_of(info) is not None):
                 # A mixin or an extension makes it of the class's name.
                 known = _snake(info.node.name)
+            known = known or self._named_otherwise(info)
             if not known and "SQLModel" in {
                 name.rpartition(".")[2] for name in self.walker.objects.library_names(info)
             }:
                 known = info.node.name.lower() if any(name == "table" for name, _ in info.node.keywords) else ""
             self._tables[info] = known
         return known
+
+    def _named_otherwise(self, info: ClassInfo) -> str:
+        """The table of a model in which no `__tablename__` stands: SQLAlchemy refuses it unless something names one.
+
+        That is a Core table that it is mapped to, or what the project's own base makes of the class or of its Meta.
+        """
+        mapped = self.walker.objects.class_member(Class(info), "__table__")
+        if isinstance(mapped, Made):
+            return self.table_of(mapped)
+        own = any(
+            isinstance(member, nodes.Assign) and member.annotation is not None for member in info.members.values()
+        )
+        if self._maps(info) or "__abstract__" in info.members or not own or not self._is_declarative(info):
+            return ""
+        meta = self.walker.objects.meta(info)
+        told = [self.walker.objects.class_member(meta, name) for name in _IN_META] if meta is not None else []
+        return next((name.value for name in told if isinstance(name, Text) and not name.holes), _snake(info.node.name))
+
+    def _is_declarative(self, info: ClassInfo) -> bool:
+        """Whether a class is derived from a base of the project's that is one of SQLAlchemy's, and not such a base."""
+        names = self.walker.objects.library_names(info)
+        own = any(isinstance(base, Class) for base in self.walker.objects.bases(info))
+        return own and not names.isdisjoint(_DECLARATIVE)
 
     def application_of(self, info: ClassInfo) -> Key | None:
         """The extension that an application's model is derived from: `db` of `class Job(db.Model)`."""

@@ -154,7 +154,8 @@ class Objects:
         if column is not None:
             return [(state, column)]
         if isinstance(member, Function):
-            return self._method(receiver, member, state, frame, flow, span)
+            filled = self.walker.stand_ins.of(receiver, member) if isinstance(receiver, Instance) else None
+            return self._method(*(filled or (receiver, member)), state, frame, flow, span)
         if member is not None:
             return [(state, self._enum_member(receiver, name, member))]
         return [(state, self._not_defined(receiver, name))]

@@ -26,6 +26,7 @@ from auditor.timeline.records import Records
 from auditor.timeline.rendered import parts_of
 from auditor.timeline.scout import Scout
 from auditor.timeline.scratch import Scratch
+from auditor.timeline.stand_ins import StandIns
 from auditor.timeline.state import Flow, Frame, Keys, State, TooMuchError, merge, merge_raises
 from auditor.timeline.told_apart import assume_closed, assume_kind, kept_in
 from auditor.timeline.types import Types
@@ -93,6 +94,7 @@ class Walker:
         self.for_effect: nodes.Span = nodes.NOWHERE
         self.names = Names(self)
         self.objects = Objects(self)
+        self.stand_ins = StandIns(self)
         self.types = Types(self)
         self.evaluator = Evaluator(self)
         self.calls = Calls(self)
