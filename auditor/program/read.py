@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 #: So many calls around a statement that matters are looked for in other files.
 ROUNDS = 6
 #: What every file says that makes connections in autocommit, or switches to it: not that it is off, nor that it is what
-#: somebody else says.
-_SWITCH = rb"(?<!autocommit=)autocommit(?!['\"]?(?:\s*:\s*bool)?\s*[=:]\s*(?:false|autocommit)\b)"
+#: somebody else says, nor what sentences say of it.
+_SWITCH = (
+    rb"(?<!autocommit=)(?:(?<=['\"_.])autocommit|autocommit(?=\w*['\"]?\s*[=:()\]]))"
+    rb"(?!['\"]?(?:\s*:\s*bool)?\s*[=:]\s*(?:false|autocommit)\b)"
+)
 _DEFINES = (
     b"create policy",
     b"drop policy",

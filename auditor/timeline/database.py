@@ -26,13 +26,16 @@ from auditor.timeline.values import (
     TRUE,
     UNKNOWN,
     Block,
+    Bound,
     Connection,
     Cursor,
     External,
     Key,
     Pool,
     Text,
+    Unknown,
     Value,
+    from_row,
     key_of,
     options_of,
 )
@@ -188,6 +191,9 @@ class Database:
         if isinstance(receiver, Connection) and name == "cursor":
             # Of a connection that is gone: nothing runs on it, and nothing else is meant by it.
             return [(call.state, Cursor(receiver.key))]
+        if isinstance(receiver, Connection) and any(from_row(value) for value in call.everything):
+            # No connection to a database takes jobs: it was taken for one by its name.
+            return self.walker.unseen.opaque(Bound(Unknown(called="connection"), name), call)
         return [(call.state, UNKNOWN)]
 
     def _act_of(self, receiver: Value, name: str, state: State) -> Act | None:

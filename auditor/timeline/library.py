@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.drivers.model import Thing
-from auditor.timeline import files, strings
+from auditor.timeline import by_path, files, strings
 from auditor.timeline.outside import dotted, is_of_table
 from auditor.timeline.rendered import rendered
 from auditor.timeline.state import Flow
@@ -126,6 +126,7 @@ class Library:
             "psycopg.sql.SQL": self._sql,
             **dict.fromkeys(_TEXTS, self._statement),
             "sqlalchemy.event.listen": self._listen,
+            **dict.fromkeys(by_path.FINDERS, self._by_path),
             "psycopg2.sql.SQL": self._sql,
             "psycopg.sql.Composed": self._composed,
             "psycopg2.sql.Composed": self._composed,
@@ -379,6 +380,9 @@ class Library:
             return [(call.state, text_of(first))]
         return [(call.state, first if first == UNKNOWN else Text("\ue0000\ue001", (first,)))]
 
+    def _by_path(self, call: Invocation) -> Results:
+        return [(call.state, by_path.found(call, self.walker))]
+
     def _dict(self, call: Invocation) -> Results:
         first = call.argument(0, default=Mapping(()))
         if isinstance(first, Row) and not first.many and not call.named:
@@ -396,7 +400,8 @@ class Library:
         kept = self.walker.scratch.asked(call.argument(0), name.value, call.positional[2:], call.state)
         if kept is not None:
             return [(call.state, kept)]
-        return self.walker.objects.attribute(call.argument(0), name.value, call.state, call.frame, call.flow, call.span)
+        ways = self.walker.objects.attribute(call.argument(0), name.value, call.state, call.frame, call.flow, call.span)
+        return [(state, by_path.default(value, call)) for state, value in ways]
 
     def _isinstance(self, call: Invocation) -> Results:
         value, cls = call.argument(0), call.argument(1)

@@ -166,11 +166,18 @@ _LIBRARIES = (
             "arq.ArqRedis",
             "arq.connections.ArqRedis",
             "celery.Celery",
+            "stomp.Connection",
+            "stomp.Connection11",
+            "stomp.Connection12",
+            "stomp.StompConnection11",
+            "stomp.StompConnection12",
+            "faktory.connection",
+            "faktory.Client",
         ),
         methods=_words(
             """
             basic_publish publish produce send send_and_wait flush request send_messages enqueue enqueue_call enqueue_in
-            enqueue_at enqueue_job send_task
+            enqueue_at enqueue_job send_task push push_bulk
             """
         ),
     ),
@@ -305,7 +312,8 @@ _HANDS_ON = _words("publish send deliver produce transmit push post")
 _CALLED_SO = _words(
     """
     publish publisher send sender deliver deliverer delivery produce producer transport courier mailer smtp broker
-    client channel exchange gateway webhook notifier backend topic sink
+    client channel exchange gateway webhook notifier backend topic sink connection conn socket websocket queue mq amqp
+    kafka rabbit rabbitmq stomp mqtt nats sqs sns pubsub
     """
 )
 #: Those stay inside of the process as often as not.

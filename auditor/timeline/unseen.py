@@ -12,7 +12,7 @@ from auditor.timeline.connection import Autocommit, ConnectionState, Deed, Mark,
 from auditor.timeline.events import Stranded, Worked
 from auditor.timeline.invocation import called_name
 from auditor.timeline.objects import MAKES
-from auditor.timeline.outside import is_client
+from auditor.timeline.outside import dotted, is_client, outside
 from auditor.timeline.sessions import ELSEWHERE
 from auditor.timeline.state import passed
 from auditor.timeline.values import (
@@ -138,7 +138,7 @@ class Unseen:
 
     def _for_effect(self, callee: Value, call: Invocation) -> bool:
         """Whether a call that is given a job does its work: it is no function that only makes something of it."""
-        if isinstance(callee, Unknown) or _does_work(callee):
+        if isinstance(callee, Unknown) or _does_work(callee) or _leaves(callee):
             return True
         makes = isinstance(callee, Function) and callee.info.gives_value
         makes = makes or (isinstance(callee, Bound) and callee.name in _NO_WORK)
@@ -147,6 +147,12 @@ class Unseen:
     def shared(self, value: Value) -> None:
         if isinstance(value, Pool):
             self.walker.database.share(value.key)
+
+
+def _leaves(callee: Value) -> bool:
+    """Whether what is called leaves the process, and is work whatever it answers."""
+    name = dotted(callee)
+    return name is not None and outside(name) is not None
 
 
 def _does_work(callee: Value) -> bool:

@@ -415,3 +415,34 @@ def ship(request, order):
 def test_a_transaction_that_only_one_branch_opens_around_a_call(tmp_path: Path, branch: str, sure: bool) -> None:
     told = sure_of(tmp_path, BRANCHES.replace("BRANCH", branch))
     assert [one > Confidence.LOW for one in told] == [sure]
+
+
+SAID_OF_AUTOCOMMIT = """
+from sqlalchemy import text
+
+NOTE = '''Migrations run in autocommit, one by one.'''
+
+
+def drain(session, publish):
+    waiting = text("SELECT id, payload FROM outbox WHERE state = 'waiting' LIMIT 10 FOR UPDATE SKIP LOCKED")
+    for row in session.execute(waiting).fetchall():
+        publish(row.payload)
+        session.execute(text("UPDATE outbox SET state = 'sent' WHERE id = :id"), {"id": row.id})
+
+
+MORE
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ("# Autocommit, so that no transaction is left.", True),
+        ('SETTINGS = {"autocommit": False}', True),
+        ('SETTINGS = {"isolation_level": "AUTOCOMMIT"}', False),
+        ("def switch(conn):\n    conn.set_autocommit(True)", False),
+    ],
+)
+def test_what_sentences_say_of_autocommit_puts_no_session_in_it(tmp_path: Path, more: str, found: bool) -> None:
+    told = find(tmp_path, {"worker.py": SAID_OF_AUTOCOMMIT.replace("MORE", more)})
+    assert ("TA501" in {one.code for one in told}) is found
