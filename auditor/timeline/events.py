@@ -226,6 +226,14 @@ class JobEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A job that was looked for without a lock at `found_at` is taken by its id, and others are kept from it."""
+
+    place: Place
+    found_at: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Unguarded:
     """A job was taken, or finished, that nothing kept from others.
 
@@ -319,6 +327,7 @@ Event = Union[
     CallbackRan,
     Worked,
     JobEnded,
+    Taken,
     Unguarded,
     Outlived,
     Stranded,

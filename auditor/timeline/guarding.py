@@ -12,7 +12,7 @@ from auditor.sql.queue_view import assigned, fence_of, names_one
 from auditor.sql.tokens import tokenize
 from auditor.sql.words import is_id, is_status
 from auditor.timeline.connection import READ, Deed, Mark
-from auditor.timeline.events import Unguarded
+from auditor.timeline.events import Taken, Unguarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,14 +48,14 @@ def guards(statement: Statement) -> bool:
     )
 
 
-def judge(job: Job, seen: Seen, pending: tuple[Mark, ...]) -> tuple[Job, Unguarded | None]:
+def judge(job: Job, seen: Seen, pending: tuple[Mark, ...]) -> tuple[Job, Unguarded | Taken | None]:
     """The job after a statement, and what is told of it where nothing kept others from it.
 
     `pending` are the deeds of all transactions that are open: a row lock among them is still held.
     """
     if guards(seen.statement):
         return replace(job, guarded=True, looked=()), None
-    told = None
+    told: Unguarded | Taken | None = None
     for step in seen.steps:
         if step.kind is StepKind.LOOK:
             job = _looked(job, step, seen)
@@ -125,21 +125,25 @@ def _picked(job: Job, step: Step, seen: Seen) -> Unguarded | None:
     return Unguarded(seen.place, seen.call, step.table, seen.place, None, False, sure, seen.symbol)
 
 
-def _unlocked(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Unguarded | None:
-    """A job that was only looked for is taken, or is done, and nothing asked once more whether it is free."""
+def _unlocked(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Unguarded | Taken | None:
+    """A job that was only looked for is taken, or is done: had anything asked once more whether it is free?"""
     look = next((mark for mark in job.looked if mark.table == step.table), None)
-    if look is None or step.rechecks or step.fence or any(claim.table == step.table for claim in job.claims):
+    if look is None:
         return None
+    if step.rechecks or step.fence or _is_proven(job, step, pending):
+        return Taken(seen.place, look.place) if step.kind is StepKind.CLAIM else None
     if look.how == _NEXT and (step.kind is not StepKind.FINISH or step.states or step.returns or seen.answered):
-        return None
-    # It was locked by its id meanwhile, and asked whether somebody else has it by now.
-    if any(
-        mark.deed is Deed.HOLD and mark.proves and mark.how != READ and mark.table == step.table for mark in pending
-    ):
         return None
     given_up = step.kind is not StepKind.CLAIM and "done" not in step.states
     return Unguarded(
         seen.place, seen.call, step.table, look.place, None, False, look.sure, seen.symbol, given_up=given_up
+    )
+
+
+def _is_proven(job: Job, step: Step, pending: tuple[Mark, ...]) -> bool:
+    """Whether a job is held by now, or was locked by its id and asked whether somebody else has it."""
+    return any(claim.table == step.table for claim in job.claims) or any(
+        mark.deed is Deed.HOLD and mark.proves and mark.how != READ and mark.table == step.table for mark in pending
     )
 
 

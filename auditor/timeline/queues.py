@@ -14,7 +14,7 @@ from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_queue, is_run_at, is_schedule, is_started, names_queue
 from auditor.timeline.connection import Deed, Mark
-from auditor.timeline.events import Ended, Event, JobEnded, Ran, Unguarded
+from auditor.timeline.events import Ended, Event, JobEnded, Ran, Taken, Unguarded
 from auditor.timeline.leases import At, LeaseQueue, Seen, queues_of
 from auditor.timeline.looked_after import looked_after_beside
 from auditor.timeline.offered import read_and_marked
@@ -418,6 +418,7 @@ class Queues:
         """What looks for jobs that wait so as to call them off, and for nothing else."""
         events = [event for event in self._events if isinstance(event, Unguarded) and event.freed_at is None]
         taken = {event.found_at for event in events if not self._calls_off(event)}
+        taken |= {event.found_at for event in self._events if isinstance(event, Taken)}
         return frozenset(event.found_at for event in events) - taken
 
     def retries_at_once(self) -> Iterator[At]:
