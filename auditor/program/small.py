@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.program.tree import descend
+from auditor.program.tree import descend, literal
 from auditor.python import nodes
+from auditor.sql.words import is_attempts, is_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,13 +18,16 @@ _MOST = 6
 
 
 def is_small(node: nodes.Function) -> bool:
-    """A lambda, one that only gives what it knows, or raises where that is not there yet, or one that only converts."""
+    """A lambda, one that only gives what it knows, or raises where that is not there yet, or one that only converts.
+
+    So is one that says in a dict what is to be written of a job: its state, or its count.
+    """
     body = node.body
     if node.name == "<lambda>":
         return True
     given = body[-1].value if body and isinstance(body[-1], nodes.Return) else None
     plain = isinstance(given, (nodes.Name, nodes.Attribute)) or _only_asks(given)
-    return (plain and all(map(_only_guards, body[:-1]))) or _only_converts(node)
+    return (plain and all(map(_only_guards, body[:-1]))) or _only_converts(node) or _gives_columns(body)
 
 
 def _only_asks(given: object) -> bool:
@@ -50,6 +54,15 @@ def _only_converts(node: nodes.Function) -> bool:
     if len(parts) > _MOST or not all(isinstance(part, simple) for part in parts) or _gives_in(node.body):
         return False
     return any(isinstance(part, nodes.Call) and _called(part) in _NARROW for part in descend(node))
+
+
+def _gives_columns(body: tuple[nodes.Node, ...]) -> bool:
+    """`return {"attempts": job.attempts + 1, …}`, with little before it."""
+    given = body[-1].value if body and isinstance(body[-1], nodes.Return) else None
+    if not isinstance(given, nodes.Mapping) or len(list(_flat(body))) > _MOST:
+        return False
+    names = {literal(key) or "" for key, _ in given.pairs}
+    return any(is_attempts(name) or is_status(name) for name in names)
 
 
 def _flat(body: tuple[nodes.Node, ...]) -> Iterator[nodes.Node]:

@@ -186,8 +186,8 @@ class LeaseQueue:
 
         A time that no claim sets tells when a job may begin.
         """
-        leased = (claim for claim in self.claims if _takes_again(claim.step))
-        picking = (claim for claim in leased if not claim.step.by_id and claim.step.picks)
+        leased = (claim for claim in self.claims if _takes_again(claim.step) and claim.step.picks)
+        picking = (claim for claim in (*leased, *self._picks) if not claim.step.by_id)
         return (claim for claim in picking if not claim.step.bounded)
 
     @property
@@ -224,11 +224,10 @@ class LeaseQueue:
 
     @property
     def _picks(self) -> Iterator[At]:
-        """What chooses, under locks, jobs that the same SQL function then marks by their ids: those of others too."""
-        until = {(id(claim.ran), claim.step.until) for claim in self.claims}
+        """What chooses, under locks, jobs that the same function then marks by their ids: those of others too."""
+        until = {(claim.ran.symbol, claim.step.until) for claim in self.claims}
         for at in self.every(StepKind.CLAIM):
-            held = at.step.how == "row lock" and _HELD.intersection(at.step.asks)
-            if held and at.step.watches and (id(at.ran), at.step.watches) in until:
+            if at.step.how == "row lock" and at.step.watches and (at.ran.symbol, at.step.watches) in until:
                 yield at
 
     @property

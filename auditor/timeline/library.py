@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.drivers.model import Thing
+from auditor.program.catalogue import UNNAMED
 from auditor.timeline import by_path, files, strings
 from auditor.timeline.outside import dotted, is_of_table
 from auditor.timeline.rendered import rendered
@@ -118,6 +119,7 @@ class Library:
             "builtins.getattr": self._getattr,
             "builtins.isinstance": self._isinstance,
             "builtins.hasattr": self._hasattr,
+            "builtins.setattr": self._setattr,
             "builtins.next": self._next,
             "builtins.anext": self._next,
             "builtins.enumerate": self._enumerate,
@@ -402,6 +404,18 @@ class Library:
             return [(call.state, kept)]
         ways = self.walker.objects.attribute(call.argument(0), name.value, call.state, call.frame, call.flow, call.span)
         return [(state, by_path.default(value, call)) for state, value in ways]
+
+    def _setattr(self, call: Invocation) -> Results:
+        target, value, ways = call.argument(0), call.argument(2), []
+        for name in options_of(call.argument(1)):
+            if isinstance(name, Text) and not name.holes:
+                ways += self.walker.objects.set_attribute(
+                    target, name.value, value, call.state, call.frame, call.flow, call.span
+                )
+            else:
+                mapper = self.walker.mapper
+                ways.append(mapper.changed(target, UNNAMED, value, call.state, call.frame, call.span))
+        return [(way, NONE) for way in ways]
 
     def _isinstance(self, call: Invocation) -> Results:
         value, cls = call.argument(0), call.argument(1)

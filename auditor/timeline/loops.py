@@ -121,7 +121,7 @@ class Loops:
         if known and isinstance(source, Items) and not source.items:
             return self.walker.block(node.orelse, [state], frame, flow)
         if known and (
-            (len(elements) <= UNROLLED and any(_is_told_apart(element) for element in elements))
+            (len(elements) <= UNROLLED and (_sets_attributes(frame) or any(map(_is_told_apart, elements))))
             or (len(elements) <= UNROLLED_ONCE and self.walker.upgrades.running)
         ):
             states = [state]
@@ -296,6 +296,11 @@ def left_behind(start: State, end: State) -> State:
         if settings != connection.settings:
             end = end.connect(key, replace(connection, settings=settings))
     return end
+
+
+def _sets_attributes(frame: Frame) -> bool:
+    """Whether the function that is running sets attributes by names which it goes through."""
+    return frame.function is not None and "setattr" in frame.function.words.called
 
 
 def _is_told_apart(value: Value) -> bool:

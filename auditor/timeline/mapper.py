@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.drivers.model import Act
+from auditor.program.catalogue import UNNAMED
 from auditor.program.tree import last_name, literal
 from auditor.python import nodes
 from auditor.sql.words import is_id, is_moment
@@ -431,7 +432,7 @@ class Mapper:
     # Objects that are written back
 
     def changed(self, receiver: Value, name: str, value: Value, state: State, frame: Frame, span: nodes.Span) -> State:
-        """`object.column = value`: it waits to be written back."""
+        """`object.column = value`: it waits to be written back. Of a column without a name, anything may be."""
         table = receiver.table if isinstance(receiver, Row) else self.table_of(receiver)
         if not table:
             return state
@@ -471,9 +472,9 @@ class Mapper:
         """What waits is written back through the session."""
         # What is only written when it is told to goes on waiting.
         later = tuple(one for one in call.state.waiting if self.walker.records.owns(one.table))
-        now = tuple(one for one in call.state.waiting if one not in later)
+        now = tuple(one for one in call.state.waiting if one not in later and not _is_unread(one))
         if not now:
-            return [call.state]
+            return [call.state.await_(later)]
         self.walker.database.used += 1
         states = [call.state.await_(later)]
         for change in now:
@@ -534,3 +535,8 @@ def _assignments(call: Invocation) -> list[tuple[str, Value]]:
             pairs.extend([(name, value)] if name else [])
     pairs.extend((name, value) for name, value in call.named if name.isidentifier() and name != "synchronize_session")
     return pairs
+
+
+def _is_unread(change: Change) -> bool:
+    """Whether it is not known which columns are written: what they would tell of the job is missing."""
+    return any(name == UNNAMED for name, _ in change.assigned)

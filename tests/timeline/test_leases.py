@@ -373,6 +373,33 @@ def test_a_job_that_waits_is_called_off(tmp_path: Path, then: str, marks: bool, 
     assert {code[:5] for code in told} & {"TA401", "TA409"} - ({"TA401"} if "'done'" in then else set()) == found
 
 
+FOUND_THEN_LOCKED = """
+import psycopg
+
+conn = psycopg.connect("", autocommit=True)
+
+def work(handle):
+    for job, payload in conn.execute("SELECT id, payload FROM jobs WHERE status = 'queued' LIMIT 10").fetchall():
+        try:
+            with conn.transaction():
+                TAKES
+            handle(payload)
+            conn.execute("UPDATE jobs SET status = 'done' WHERE id = %s", (job,))
+        except Exception:
+            conn.execute("UPDATE jobs SET status = 'failed' WHERE id = %s", (job,))
+"""
+TAKES = """if conn.execute("SELECT status FROM jobs WHERE id = %s FOR UPDATE", (job,)).fetchone()[0] != "queued":
+                    continue
+                conn.execute("UPDATE jobs SET status = 'running' WHERE id = %s", (job,))"""
+
+
+@pytest.mark.parametrize(("takes", "found"), [(TAKES, True), ("pass", False)])
+def test_a_job_that_is_found_then_locked_and_marked_is_polled_for(tmp_path: Path, takes: str, found: bool) -> None:
+    """What gives one up before it is marked, after a failure, does not make a list of jobs to call off of it."""
+    told = codes(tmp_path, FOUND_THEN_LOCKED.replace("TAKES", takes))
+    assert ("TA401" in {code[:5] for code in told}) is found
+
+
 IN_TWO_TABLES = """
 from psycopg_pool import ConnectionPool
 
@@ -508,3 +535,46 @@ def test_a_time_that_no_claim_sets_brings_no_job_back(tmp_path: Path) -> None:
     assert "TA308" not in [one.code for one in find(tmp_path / "due", {"jobs.py": due})]
     aged = DUE.replace("FREE", "(started_at IS NULL OR started_at < now() - interval '5 minutes')")
     assert "TA308" in [one.code for one in find(tmp_path / "aged", {"jobs.py": aged})]
+
+
+SET_BY_NAME = """
+from datetime import datetime, timedelta
+from sqlalchemy import create_engine, or_, select
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+engine = create_engine("postgresql+psycopg://x")
+
+class Base(DeclarativeBase):
+    pass
+
+class Job(Base):
+    __tablename__ = "jobs"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    state: Mapped[str]
+    attempts: Mapped[int]
+    lease_until: Mapped[datetime | None]
+
+def taken(job, now):
+    until = now + timedelta(minutes=5)
+    return {"state": "running", "lease_until": until, COUNTS}
+
+def claim(now):
+    free = or_(Job.state == "queued", Job.lease_until < now)
+    with Session(engine) as session:
+        for job in session.scalars(select(Job).where(free).limit(5).with_for_update(skip_locked=True)).all():
+            for name, value in taken(job, now).items():
+                setattr(job, name, value)
+        session.commit()
+
+def done(job):
+    with Session(engine) as session:
+        held = session.get(Job, job)
+        held.state = "done"
+        session.commit()
+"""
+
+
+@pytest.mark.parametrize(("counts", "found"), [('"attempts": job.attempts + 1', False), ('"worker": 1', True)])
+def test_what_a_helper_says_in_a_dict_is_written(tmp_path: Path, counts: str, found: bool) -> None:
+    told = codes(tmp_path, SET_BY_NAME.replace("COUNTS", counts))
+    assert ("TA308" in {code[:5] for code in told}) is found
