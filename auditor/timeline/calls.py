@@ -10,7 +10,7 @@ from auditor.timeline import collections, orm, strings
 from auditor.timeline.invocation import Invocation, goes_on, named_ways, positional_ways
 from auditor.timeline.parameters import Parameters
 from auditor.timeline.pure import PureCalls
-from auditor.timeline.state import Flow, Frame, State, merge_raises, merge_values
+from auditor.timeline.state import Flow, Frame, State, merge_raises, merge_values, unsure
 from auditor.timeline.values import (
     NONE,
     UNKNOWN,
@@ -169,6 +169,8 @@ class Calls:
 
     def run(self, function: Function, call: Invocation, on_yield: OnYield | None = None) -> Results:
         """Walk a function's body with its arguments bound: each way out with what it returns."""
+        if function.guessed:
+            return self._guessed(function, call, on_yield)
         info = function.info
         if info in call.frame.stack or len(call.frame.stack) >= DEEPEST:
             return self.walker.unseen.opaque(function, call)
@@ -187,6 +189,14 @@ class Calls:
                 self.pure.remember(info, inner, call, known)
         results, raises = known
         call.flow.raises.extend(raises)
+        return results
+
+    def _guessed(self, function: Function, call: Invocation, on_yield: OnYield | None) -> Results:
+        """What is done by a function that is only likely to be meant is not sure, nor is what comes of it."""
+        plain, raised = replace(function, guessed=False), len(call.flow.raises)
+        used = on_yield and (lambda at, value, out: on_yield(unsure(at), value, out))
+        results = [(unsure(after), value) for after, value in self.run(plain, call, used)]
+        call.flow.raises[raised:] = [(unsure(after), one) for after, one in call.flow.raises[raised:]]
         return results
 
     def _matters(self, info: FunctionInfo, call: Invocation) -> bool:

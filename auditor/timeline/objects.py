@@ -216,7 +216,7 @@ class Objects:
             instance = Class(instance.info) if isinstance(instance, Instance) else instance
         elif isinstance(instance, Class) and not isinstance(receiver, Super):
             return [(state, member)]
-        bound = Function(info, member.frame, bound=instance, manager=info.is_manager)
+        bound = Function(info, member.frame, bound=instance, manager=info.is_manager, guessed=member.guessed)
         if info.is_property:
             return self.walker.calls.apply(bound, Invocation((), (), state, frame, flow, span))
         return [(state, bound)]

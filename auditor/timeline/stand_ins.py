@@ -41,7 +41,9 @@ class StandIns:
         if heir is None:
             return None
         filled = self.walker.objects.class_member(Class(heir), info.node.name)
-        return (replace(receiver, info=heir), filled) if isinstance(filled, Function) else None
+        if not isinstance(filled, Function):
+            return None
+        return replace(receiver, info=heir), replace(filled, guessed=True)
 
     def _heir(self, info: FunctionInfo, owner: ClassInfo) -> ClassInfo | None:
         name = info.node.name

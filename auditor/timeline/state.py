@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.findings import Confidence
 from auditor.frozen import dataclass
 from auditor.timeline.connection import Autocommit, Deed, Life, Mark, Status, handled, unknown
 from auditor.timeline.settings import NOT_KNOWN, Setting
@@ -340,6 +341,14 @@ def _joined_connections(one: State, other: State) -> dict[Key, ConnectionState] 
             either_ = replace(here, touched=here.touched or there.touched, wrote=here.wrote or there.wrote)
             joined[key] = either_ if same else replace(either_, status=Status.UNKNOWN, savepoints=())
     return joined
+
+
+def unsure(state: State) -> State:
+    """The state after what is only likely to be done: nothing on its connections is sure."""
+    for key, connection in state.connections.items():
+        if connection.sure > Confidence.MEDIUM:
+            state = state.connect(key, replace(connection, sure=Confidence.MEDIUM))
+    return state
 
 
 def passed(state: State) -> State:

@@ -236,6 +236,8 @@ class Function:
     keywords: tuple[tuple[str, Value], ...] = ()
     #: What a decorator of contextlib made of it.
     manager: bool = False
+    #: It stands in for what an interface leaves open: that it is the one which is meant is likely, and not seen.
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
