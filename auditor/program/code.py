@@ -374,6 +374,20 @@ class ModuleInfo:
         """Every import of the file, at its top or in a function."""
         return self.words.imports
 
+    def leaves_open(self, name: str) -> bool:
+        """Whether a class of this module leaves a method to those derived from it."""
+        found = (cls for cls in self.classes() if cls.node.name == name)
+        methods = (cls.method(member) for cls in found for member in cls.members)
+        return any(method is not None and method.is_left_open for method in methods)
+
+    def absolute(self, imported: nodes.Import) -> str:
+        """The absolute name of the module that an import statement of this one names, by dots or in full."""
+        if not imported.level:
+            return imported.module
+        parts = self.name.split(".")
+        base = parts[: len(parts) - imported.level + (1 if self.package else 0)]
+        return ".".join([*base, imported.module] if imported.module else base)
+
     @cached_property
     def bound(self) -> dict[str, list[nodes.Node]]:
         """What the module's top level binds, by name, in order."""

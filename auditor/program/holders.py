@@ -45,8 +45,11 @@ class HolderChecks:
 
     @staticmethod
     def compared_by(running: Iterable[FunctionInfo]) -> bool:
-        """Whether the innermost of the functions, or the one that called it, compares who holds a job with somebody."""
-        return any(_compares(function, words.is_token) for function in tuple(running)[:2])
+        """Whether the innermost of the functions, or the one that called it, compares who holds a job with somebody.
+
+        One that nobody holds yet is known by its state: who finds it waiting calls it off.
+        """
+        return any(_compares(function, words.is_token) or _finds_waiting(function) for function in tuple(running)[:2])
 
     def _calls_what_asks(self, function: FunctionInfo) -> bool:
         """Whether it calls a method that asks, or a function that by its name is there to ask."""
@@ -77,6 +80,16 @@ def _compares(function: FunctionInfo, named: Callable[[str], bool]) -> bool:
     parts = function.words.compares
     names = (name for part in parts for name in _names_in(part))
     return any(named(name) and name not in given and not name[:1].isupper() for name in names)
+
+
+def _finds_waiting(function: FunctionInfo) -> bool:
+    """Whether it compares the state of a job with one in which it waits: `job.status == "queued"`."""
+    asked = (pair.partition("=") for pair in function.words.equal)
+    return any(words.is_status(name) and "queued" in _states(said) for name, _, said in asked)
+
+
+def _states(said: str) -> set[str]:
+    return {words.state_of(said), words.state_called(said)}
 
 
 def _names_in(part: nodes.Compare) -> Iterator[str]:

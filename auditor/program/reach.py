@@ -15,7 +15,7 @@ from auditor.python import nodes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from auditor.program.code import ModuleInfo
+    from auditor.program.code import ClassInfo, ModuleInfo
 
 #: Over so many calls what matters is looked for in other files; within those that are read, further.
 FAR = 4
@@ -62,6 +62,12 @@ class Reach:
             for name, bearers in self._bearers.items()
             if len(name) > 3 and min(depth for _, depth in bearers) < FAR
         }
+
+    @property
+    def owners(self) -> set[ClassInfo]:
+        """The classes of which some method matters."""
+        methods = (one for one in self._reaching if isinstance(one, FunctionInfo))
+        return {method.owner for method in methods if method.owner is not None}
 
     def add(self, module: ModuleInfo, mattering: Iterable[FunctionInfo], constants: Iterable[str] = ()) -> None:
         """Take in a module with what in it matters by itself; functions taken in before may come to matter by it."""
@@ -158,7 +164,7 @@ class Reach:
         if _is_of_manager(bearer):
             return (_MANAGER,)
         if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
-            return self._heirs.akin(bearer.owner.node.name)
+            return self._heirs.known_as(bearer.owner.node.name, bearer.node.name)
         return tuple(bearer.module.name.split(".")[-2:])
 
 
@@ -199,10 +205,6 @@ class Heirs:
                     self._open.setdefault(name, set()).add(cls.node.name)
                     found.add(name)
         return frozenset(found)
-
-    def akin(self, name: str) -> tuple[str, ...]:
-        """A class, those derived from it and those that it is derived from: what calls it may know no other."""
-        return (*self.of(name), *(base for base in _closure(name, self._bases)[1:] if base not in _TELL_NOTHING))
 
     def known_as(self, name: str, method: str) -> tuple[str, ...]:
         """The classes by which a method is called: its own, those derived from it, and those it fills in for."""

@@ -241,6 +241,7 @@ def _load_users(program: Program, left: list[SourceFile], jobs: int | None) -> N
     """Read the files that mention a name that matters, then those that mention what uses it, and so on."""
     searched: dict[str, frozenset[str]] = {}
     for _ in range(ROUNDS):
+        _load_interfaces(program)
         # A name is looked for again where a class that inherits it has been read since.
         fresh = {name: home for name, home in program.telling.reach.names.items() if home != searched.get(name)}
         if not fresh or not left:
@@ -260,6 +261,18 @@ def _load_users(program: Program, left: list[SourceFile], jobs: int | None) -> N
             program.telling.add(module)
         taken = set(found)
         left = [file for file in left if file not in taken]
+
+
+def _load_interfaces(program: Program) -> None:
+    """Read the interfaces that classes which matter fill in: who is written against those means these, too."""
+    for owner in program.telling.reach.owners:
+        for imported in owner.module.imports:
+            if imported.name not in owner.base_names or imported.attribute is None:
+                continue
+            module = program.module(owner.module.absolute(imported), owner.module.file)
+            if module is not None and module not in program.modules and module.leaves_open(imported.attribute):
+                program.modules.append(module)
+                program.telling.add(module)
 
 
 # Definitions in strings

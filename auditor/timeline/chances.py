@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from auditor.findings import Confidence
 from auditor.program.tree import descend, last_name
 from auditor.python import nodes
-from auditor.timeline.outside import SLEEP
+from auditor.timeline.services import SLEEP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -336,7 +336,7 @@ class Names:
     def bind_import(self, node: nodes.Import, state: State, frame: Frame, flow: Flow) -> list[State]:
         owner = self.owner_of(node.name, frame)
         if node.attribute == "*":
-            name = self._absolute(node.module, node.level, frame.module)
+            name = frame.module.absolute(node)
             module = self.walker.program.module(name, frame.module.file)
             self._stars.setdefault(self.module_key(frame.module), []).append((name, module))
             return [state]
@@ -348,7 +348,7 @@ class Names:
         if node.attribute is None:
             module = program.module(node.module, into.file)
             return Module(module) if module else External(node.module)
-        name = self._absolute(node.module, node.level, into)
+        name = into.absolute(node)
         module = program.module(name, into.file)
         if module is not None:
             if module.bound.get(node.attribute) or not module.package:
@@ -361,15 +361,6 @@ class Names:
         if node.level:
             return Unknown()
         return self.walker.database.held.value(External(f"{name}.{node.attribute}"))
-
-    @staticmethod
-    def _absolute(module: str, level: int, into: ModuleInfo) -> str:
-        """The absolute name of a relative import."""
-        if not level:
-            return module
-        parts = into.name.split(".")
-        base = parts[: len(parts) - level + (1 if into.package else 0)]
-        return ".".join([*base, module] if module else base)
 
 
 def _applied(decorator: nodes.Expression) -> nodes.Expression:

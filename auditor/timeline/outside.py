@@ -1,9 +1,8 @@
-"""What reaches outside of the process, or keeps it waiting: libraries by name, as a table.
+"""What reaches outside of the process, or keeps it waiting, by the names of libraries and by what things are called.
 
 A library's value is known by how it is come by: `requests.Session()`, a parameter annotated `httpx.AsyncClient`, and
 what such a value gives when it is asked (`boto3.client("sqs")`, `nc.jetstream()`). Its dotted name is that of what
-made it and then of each attribute: `pika.BlockingConnection.channel.basic_publish`. Facts: each library's own
-documentation of the calls that talk to its service. What only prepares something, or reads what is there, is left out.
+made it and then of each attribute: `pika.BlockingConnection.channel.basic_publish`.
 """
 
 from __future__ import annotations
@@ -12,15 +11,8 @@ from functools import cache
 from typing import NamedTuple
 
 from auditor.findings import Confidence
+from auditor.timeline.services import CLOUD, HTTP, LIBRARIES, QUEUE, RECEIVER, names
 from auditor.timeline.values import Bound, External, Function, Items, Literal, Made, Mapping, Text, Value
-
-HTTP = "an HTTP request"
-MAIL = "a mail"
-PROCESS = "another program"
-SLEEP = "a sleep"
-QUEUE = "a message queue"
-CLOUD = "a remote service"
-RECEIVER = "whoever the job is sent to"
 
 
 class Outside(NamedTuple):
@@ -32,203 +24,8 @@ class Outside(NamedTuple):
     hands_over: bool = False  #: a task that its workers are to run
 
 
-class _Library(NamedTuple):
-    """`calls` are callables by dotted name; `methods` are what is called on values that `makers` make, at any depth."""
-
-    what: str
-    calls: frozenset[str] = frozenset()
-    makers: tuple[str, ...] = ()
-    methods: frozenset[str] = frozenset()
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_VERBS = "get post put patch delete head options request"
-#: What clients of remote services call their operations; each is a request.
-_OPERATIONS = _words(
-    """
-    create acreate retrieve modify update delete cancel confirm capture pay refund void_invoice finalize_invoice
-    send_invoice list search parse stream edit generate generate_content generate_content_async embed_content
-    count_tokens transcribe translate upload invite send fetch completion acompletion embedding aembedding
-    """
-)
-
-_LIBRARIES = (
-    _Library(
-        HTTP,
-        _words(
-            f"""
-            {" ".join(f"requests.{verb} requests.api.{verb}" for verb in _VERBS.split())}
-            {" ".join(f"httpx.{verb}" for verb in _VERBS.split())} httpx.stream
-            urllib.request.urlopen urllib.request.urlretrieve urllib3.request aiohttp.request
-            """
-        ),
-        (
-            "requests.Session",
-            "requests.session",
-            "requests.sessions.Session",
-            "httpx.Client",
-            "httpx.AsyncClient",
-            "aiohttp.ClientSession",
-            "aiohttp.client.ClientSession",
-            "urllib3.PoolManager",
-            "http.client.HTTPConnection",
-            "http.client.HTTPSConnection",
-            "requests_oauthlib.OAuth2Session",
-            "authlib.integrations.httpx_client.AsyncOAuth2Client",
-        ),
-        _words(f"{_VERBS} send stream urlopen getresponse ws_connect"),
-    ),
-    _Library(
-        MAIL,
-        _words(
-            """
-            aiosmtplib.send django.core.mail.send_mail django.core.mail.send_mass_mail django.core.mail.mail_admins
-            django.core.mail.mail_managers
-            """
-        ),
-        (
-            "smtplib.SMTP",
-            "smtplib.SMTP_SSL",
-            "aiosmtplib.SMTP",
-            "django.core.mail.EmailMessage",
-            "django.core.mail.EmailMultiAlternatives",
-            "flask_mail.Mail",
-            "fastapi_mail.FastMail",
-            "sendgrid.SendGridAPIClient",
-        ),
-        _words("send_message sendmail login starttls connect send"),
-    ),
-    _Library(
-        PROCESS,
-        _words(
-            """
-            subprocess.run subprocess.call subprocess.check_call subprocess.check_output subprocess.getoutput
-            subprocess.getstatusoutput subprocess.Popen os.system os.popen asyncio.create_subprocess_exec
-            asyncio.create_subprocess_shell
-            """
-        ),
-        ("subprocess.Popen", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
-        _words("wait communicate"),
-    ),
-    _Library(SLEEP, _words("time.sleep asyncio.sleep anyio.sleep trio.sleep gevent.sleep eventlet.sleep")),
-    _Library(
-        QUEUE,
-        makers=(
-            "redis.Redis",
-            "redis.StrictRedis",
-            "redis.from_url",
-            "redis.client.Redis",
-            "redis.asyncio.Redis",
-            "redis.asyncio.StrictRedis",
-            "redis.asyncio.from_url",
-            "redis.asyncio.client.Redis",
-            "aioredis.Redis",
-            "aioredis.from_url",
-        ),
-        methods=_words("publish xadd lpush rpush blpop brpop blmove brpoplpush xread xreadgroup"),
-    ),
-    _Library(
-        QUEUE,
-        makers=(
-            "pika.BlockingConnection",
-            "pika.adapters.blocking_connection.BlockingChannel",
-            "pika.channel.Channel",
-            "aio_pika.connect",
-            "aio_pika.connect_robust",
-            "aio_pika.Connection",
-            "aio_pika.RobustConnection",
-            "aio_pika.Exchange",
-            "aio_pika.Channel",
-            "aio_pika.abc.AbstractExchange",
-            "aio_pika.abc.AbstractChannel",
-            "kombu.Producer",
-            "kombu.Connection",
-            "kombu.pools.producers",
-            "kafka.KafkaProducer",
-            "confluent_kafka.Producer",
-            "confluent_kafka.SerializingProducer",
-            "aiokafka.AIOKafkaProducer",
-            "nats.connect",
-            "nats.NATS",
-            "nats.aio.client.Client",
-            "nats.js.JetStreamContext",
-            "nats.js.client.JetStreamContext",
-            "google.cloud.pubsub_v1.PublisherClient",
-            "azure.servicebus.ServiceBusClient",
-            "azure.servicebus.ServiceBusSender",
-            "azure.servicebus.aio.ServiceBusClient",
-            "paho.mqtt.client.Client",
-            "rq.Queue",
-            "arq.create_pool",
-            "arq.ArqRedis",
-            "arq.connections.ArqRedis",
-            "celery.Celery",
-            "stomp.Connection",
-            "stomp.Connection11",
-            "stomp.Connection12",
-            "stomp.StompConnection11",
-            "stomp.StompConnection12",
-            "faktory.connection",
-            "faktory.Client",
-        ),
-        methods=_words(
-            """
-            basic_publish publish produce send send_and_wait flush request send_messages enqueue enqueue_call enqueue_in
-            enqueue_at enqueue_job send_task push push_bulk
-            """
-        ),
-    ),
-    _Library(
-        QUEUE,
-        makers=("zmq.Context", "zmq.asyncio.Context", "zmq.Socket", "zmq.asyncio.Socket"),
-        methods=_words("send recv send_json recv_json send_string recv_string send_multipart recv_multipart"),
-    ),
-    _Library(
-        CLOUD,
-        makers=("boto3.client", "boto3.resource", "boto3.Session", "boto3.session.Session", "aioboto3.Session"),
-        methods=_words(
-            """
-            publish send_message send_message_batch send_email send_raw_email send_bulk_email put_object get_object
-            upload_file upload_fileobj download_file download_fileobj copy_object delete_object delete_objects
-            head_object list_objects_v2 invoke start_execution put_events put_record put_records put_item get_item
-            update_item
-            delete_item query scan invoke_model invoke_model_with_response_stream converse receive_message start_job_run
-            run_task submit_job get_secret_value encrypt decrypt put put_metric_data
-            """
-        ),
-    ),
-    _Library(
-        CLOUD,
-        _words("litellm.completion litellm.acompletion litellm.embedding litellm.aembedding"),
-        (
-            "stripe",
-            "openai.OpenAI",
-            "openai.AsyncOpenAI",
-            "openai.AzureOpenAI",
-            "openai.AsyncAzureOpenAI",
-            "anthropic.Anthropic",
-            "anthropic.AsyncAnthropic",
-            "google.genai.Client",
-            "google.generativeai.GenerativeModel",
-            "mistralai.Mistral",
-            "cohere.Client",
-            "twilio.rest.Client",
-            "braintree.BraintreeGateway",
-        ),
-        _OPERATIONS,
-    ),
-    _Library(
-        CLOUD,
-        makers=("slack_sdk.WebClient", "slack_sdk.web.async_client.AsyncWebClient", "slack_sdk.WebhookClient"),
-        methods=_words("chat_postMessage chat_update chat_delete files_upload_v2 api_call send conversations_open"),
-    ),
-)
-
-_CALLS = {name: library for library in _LIBRARIES for name in library.calls}
-_MAKERS = {name: library for library in _LIBRARIES for name in library.makers}
+_CALLS = {name: library for library in LIBRARIES for name in library.calls}
+_MAKERS = {name: library for library in LIBRARIES for name in library.makers}
 #: The packages of the table: what a call of theirs returns is known by its name.
 _PACKAGES = frozenset(name.partition(".")[0] for name in _MAKERS)
 #: Methods that nothing else is called by: what they are called on need not be known.
@@ -238,12 +35,12 @@ _TELLING = {
 }
 #: What a task's decorator gives it that sends it to the workers, by the decorator's last name.
 _SENDS = {
-    "task": _words("delay apply_async"),
-    "shared_task": _words("delay apply_async"),
-    "actor": _words("send send_with_options"),
+    "task": names("delay apply_async"),
+    "shared_task": names("delay apply_async"),
+    "actor": names("send send_with_options"),
 }
 #: Calls that are felt twice when they are made twice: what puts a thing in its place, or takes it away, is none.
-_REPEATS = _words(
+_REPEATS = names(
     """
     post patch send_mail send_mass_mail mail_admins mail_managers sendmail send_message send_email send_raw_email
     send_bulk_email send publish xadd lpush rpush basic_publish produce send_and_wait send_messages enqueue enqueue_call
@@ -253,7 +50,7 @@ _REPEATS = _words(
     """
 )
 #: Libraries whose calls cost something, and change nothing.
-_ANSWERS_ONLY = _words("openai anthropic google mistralai cohere litellm")
+_ANSWERS_ONLY = names("openai anthropic google mistralai cohere litellm")
 
 
 @cache
@@ -262,7 +59,8 @@ def outside(name: str) -> Outside | None:
     library = _CALLS.get(name)
     if library is None:
         maker, method = _maker_of(name), name.rpartition(".")[2]
-        library = _MAKERS[maker] if maker is not None and method in _MAKERS[maker].methods else None
+        asks = maker is not None and method in _MAKERS[maker].methods and not _is_of_answer(name, maker)
+        library = _MAKERS[maker] if maker is not None and asks else None
         if maker is None:
             return _by_its_looks(name)
     if library is None:
@@ -273,10 +71,15 @@ def outside(name: str) -> Outside | None:
     )
 
 
+def _is_of_answer(name: str, maker: str) -> bool:
+    """Whether something is asked of what an HTTP client gave: `http.post(…).json().get("id")` asks a dict."""
+    return _MAKERS[maker].what == HTTP and name.count(".") > maker.count(".") + 1
+
+
 #: Words that the classes of clients end with, and what such a client does that changes something elsewhere.
 _CLIENTS = ("Client", "Api", "API", "Producer", "Publisher", "Mailer", "Notifier", "WebhookSender")
-_REMOTE = _words("send post publish deliver produce upload notify push charge invoke dispatch")
-_ASKS = _words("get fetch list create")
+_REMOTE = names("send post publish deliver produce upload notify push charge invoke dispatch")
+_ASKS = names("get fetch list create")
 _NO_CLIENTS = ("Test", "Mock", "Fake", "Dummy", "Stub", "Cache", "Memory", "Memcache", "Redis")
 
 
@@ -308,8 +111,8 @@ def outside_method(callee: Bound) -> Outside | None:
 
 
 #: What hands a job on, where a program is given what does it: a callback, or an object of a protocol.
-_HANDS_ON = _words("publish send deliver produce transmit push post")
-_CALLED_SO = _words(
+_HANDS_ON = names("publish send deliver produce transmit push post")
+_CALLED_SO = names(
     """
     publish publisher send sender deliver deliverer delivery produce producer transport courier mailer smtp broker
     client channel exchange gateway webhook notifier backend topic sink connection conn socket websocket queue mq amqp
@@ -317,7 +120,7 @@ _CALLED_SO = _words(
     """
 )
 #: Those stay inside of the process as often as not.
-_INSIDE = _words("bus signal signals hub emitter observer observers mediator events loop generator")
+_INSIDE = names("bus signal signals hub emitter observer observers mediator events loop generator")
 
 
 def hands_on(name: str, called: str) -> Outside | None:
@@ -333,7 +136,7 @@ def hands_on(name: str, called: str) -> Outside | None:
     return Outside(RECEIVER, repeats=True, sure=Confidence.MEDIUM)
 
 
-_CALLBACKS = _words("fn func function callback cb hook handler")
+_CALLBACKS = names("fn func function callback cb hook handler")
 
 
 def _split(name: str) -> tuple[str, ...]:
@@ -381,7 +184,7 @@ def is_keyed(values: tuple[Value, ...], named: tuple[tuple[str, Value], ...]) ->
 
 
 #: What holds keys, where it is not written out at the call; and other arguments, by whatever names.
-_HIDING = _words("headers properties attributes extra_headers ** options")
+_HIDING = names("headers properties attributes extra_headers ** options")
 _KEYS = (
     "msgid",
     "messageid",

@@ -578,3 +578,44 @@ def done(job):
 def test_what_a_helper_says_in_a_dict_is_written(tmp_path: Path, counts: str, found: bool) -> None:
     told = codes(tmp_path, SET_BY_NAME.replace("COUNTS", counts))
     assert ("TA308" in {code[:5] for code in told}) is found
+
+
+CALLED_OFF_IN_PYTHON = """
+from datetime import datetime, timedelta
+from sqlalchemy import create_engine, or_, select
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+engine = create_engine("postgresql+psycopg://x")
+
+class Base(DeclarativeBase):
+    pass
+
+class Job(Base):
+    __tablename__ = "jobs"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    state: Mapped[str]
+    lease_until: Mapped[datetime | None]
+    tries: Mapped[int]
+
+def claim(now):
+    free = or_(Job.state == "queued", Job.lease_until < now)
+    with Session(engine) as session:
+        for job in session.scalars(select(Job).where(free).limit(5).with_for_update(skip_locked=True)).all():
+            job.state = "running"
+            job.tries += 1
+            job.lease_until = now + timedelta(minutes=5)
+        session.commit()
+
+def cancel(job):
+    with Session(engine) as session:
+        known = session.get(Job, job)
+        if known.state == ASKED:
+            known.state = "failed"
+        session.commit()
+"""
+
+
+@pytest.mark.parametrize(("asked", "found"), [('"queued"', False), ('"running"', True)])
+def test_a_job_that_is_found_waiting_is_called_off(tmp_path: Path, asked: str, found: bool) -> None:
+    told = codes(tmp_path, CALLED_OFF_IN_PYTHON.replace("ASKED", asked))
+    assert ("TA402" in {code[:5] for code in told}) is found

@@ -63,6 +63,15 @@ def found(folder: Path, **parts: str) -> list[str]:
         ("from celery import Celery; app = Celery()", "app.send_task('ship')"),
         ("from rq import Queue; queue = Queue()", "queue.enqueue(print)"),
         ("import zmq", "zmq.Context().socket(zmq.PULL).recv()"),
+        ("import stomp", "stomp.Connection12().send('/queue/orders', '1')"),
+        ("import faktory", "with faktory.connection('tcp://x') as client: client.queue('ship'); client.push_bulk([])"),
+        ("import resend", "resend.Emails.send({})"),
+        ("from pywebpush import webpush", "webpush({}, '')"),
+        ("import paramiko", "paramiko.SSHClient().exec_command('true')"),
+        ("from elasticsearch import Elasticsearch", "Elasticsearch().index(index='orders', document={})"),
+        ("from google.cloud import storage", "storage.Client().bucket('b').blob('o').upload_from_string('')"),
+        ("from google.cloud import tasks_v2", "tasks_v2.CloudTasksClient().create_task(parent='')"),
+        ("from minio import Minio", "Minio('x').put_object('b', 'o', None, 0)"),
     ],
 )
 def test_what_leaves_the_process(tmp_path: Path, imports: str, call: str) -> None:
@@ -89,6 +98,8 @@ def test_how_a_client_is_come_by(tmp_path: Path, given: str, made: str, passed: 
         ("import requests", "requests.Request('GET', '').prepare()"),
         ("import requests", "requests.utils.quote('')"),
         ("import httpx", "httpx.Client(timeout=3).build_request('GET', '')"),
+        ("from minio import Minio", "Minio('x').presigned_get_object('b', 'o')"),
+        ("from google.cloud import storage", "storage.Client().bucket('b').blob('o').generate_signed_url()"),
         ("import asyncio", "asyncio.sleep(0)"),
         ("import boto3", "boto3.client('s3').generate_presigned_url('get_object')"),
         ("import redis", "redis.Redis().get('rate')"),
@@ -102,6 +113,15 @@ def test_how_a_client_is_come_by(tmp_path: Path, given: str, made: str, passed: 
 )
 def test_what_stays_inside_or_comes_later(tmp_path: Path, imports: str, call: str) -> None:
     assert found(tmp_path, imports=imports, call=call) == []
+
+
+def test_what_a_request_answers_is_asked_inside_of_the_process(tmp_path: Path) -> None:
+    call = "answer = requests.Session().post('https://example.com')"
+    more = "answer.json().get('id')"
+    source = WORKER.format(imports="import requests", given="", made="pass", passed="", call=f"{call}; {more}")
+    told = [one.message.partition(" ")[0] for one in find(tmp_path, {"worker.py": source})]
+    assert told == ["requests.Session.post()"]
+    assert found(tmp_path, imports="import requests", call="requests.Session().prepare_request(None).get('id')") == []
 
 
 def test_a_task_that_is_sent_to_its_workers(tmp_path: Path) -> None:
