@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from auditor.program.tree import last_name
 from auditor.python import nodes
-from auditor.timeline import collections, orm, strings
+from auditor.timeline import collections, dialects, orm, strings
 from auditor.timeline.invocation import Invocation, goes_on, named_ways, positional_ways
 from auditor.timeline.parameters import Parameters
 from auditor.timeline.pure import PureCalls
@@ -28,6 +29,7 @@ from auditor.timeline.values import (
     Instance,
     Items,
     Key,
+    Literal,
     Mapping,
     Pending,
     Pool,
@@ -79,6 +81,9 @@ class Calls:
         """Each way through a call: what is called, its arguments, then the call itself."""
         if isinstance(node.function, nodes.Name) and node.function.id == "super" and frame.owner is not None:
             return [(state, self._super(state, frame))]
+        answer = dialects.answered(last_name(node.function) or "")
+        if answer is not None:
+            return [(state, Literal(answer))]
         results: Results = []
         for before, callee in self.walker.evaluate(node.function, state, frame, flow):
             for call in self._invocations(node, before, frame, flow):

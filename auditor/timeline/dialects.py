@@ -11,6 +11,10 @@ _OTHERS = ("sqlite", "mysql", "mariadb", "oracle", "mssql", "duckdb")
 _TELLING = frozenset({"dialect", "dialect_name", "drivername", "vendor"})
 #: What is asked of that: its name, and how that is spelled.
 _OF_IT = frozenset({"name", "lower", "value"})
+#: What functions that answer it are called: is_postgresql(), uses_sqlite(), _is_postgres_session(session).
+_ASKS = frozenset({"is", "uses"})
+_OWN_NAMES = frozenset({"postgres", "postgresql", "pg"})
+_OF_WHAT = frozenset({"db", "database", "dialect", "backend", "engine", "session", "connection", "conn", "bind"})
 
 
 def compared(operator: str, left: Value, right: Value) -> bool | None:
@@ -28,6 +32,15 @@ def compared(operator: str, left: Value, right: Value) -> bool | None:
     else:
         return None
     return None if inside is None else inside is (operator == "in")
+
+
+def answered(called: str) -> bool | None:
+    """What a function answers whose name asks for the database in use; None for all others."""
+    asks, _, rest = called.lower().lstrip("_").partition("_")
+    database, _, of_what = rest.partition("_")
+    if asks not in _ASKS or (of_what and of_what not in _OF_WHAT):
+        return None
+    return True if database in _OWN_NAMES else False if database in _OTHERS else None
 
 
 def tells_database(value: Value) -> bool:
