@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 _LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
 #: Methods of collections: what they are given is kept for later.
 _KEEPS = frozenset({"append", "appendleft", "add", "discard", "extend", "setdefault"})
-#: What both do with a job is no work on it.
-_NO_WORK = _LOGS | _KEEPS | MAKES
+#: Methods of a broker's tasks: a job that is handed on so is worked on by another process, which may count it.
+_HANDS_ON = frozenset({"delay", "apply_async"})
+#: What all of them do with a job is no work on it.
+_NO_WORK = _LOGS | _KEEPS | _HANDS_ON | MAKES
 #: Verbs for doing what a job asks for, whatever comes of it.
 _WORKS = frozenset({"run", "execute", "handle", "process", "perform", "work", "call", "invoke", "dispatch", "apply"})
 
@@ -138,6 +140,8 @@ class Unseen:
 
     def _for_effect(self, callee: Value, call: Invocation) -> bool:
         """Whether a call that is given a job does its work: it is no function that only makes something of it."""
+        if called_name(callee).removesuffix("()") in _HANDS_ON:
+            return False
         if isinstance(callee, Unknown) or _does_work(callee) or _leaves(callee):
             return True
         makes = isinstance(callee, Function) and callee.info.gives_value
