@@ -16,7 +16,7 @@ from auditor.sql.words import is_queue, is_run_at, is_schedule, is_started, name
 from auditor.timeline.connection import Deed, Mark
 from auditor.timeline.events import Ended, Event, JobEnded, Ran, Taken, Unguarded
 from auditor.timeline.leases import At, LeaseQueue, Seen, queues_of
-from auditor.timeline.looked_after import looked_after_beside
+from auditor.timeline.looked_after import looked_after_beside, sweeps_by_name
 from auditor.timeline.offered import read_and_marked
 
 if TYPE_CHECKING:
@@ -357,8 +357,18 @@ class Queues:
         ended = (event for event in self._events if isinstance(event, Ended))
         hidden = {mark.place for event in ended for mark in event.before.pending if mark.deed is Deed.HIDDEN}
         done = {run.claim.place for run in self.runs if run.ends_jobs}
-        beside = looked_after_beside(self._events)
+        beside = looked_after_beside(self._events) | sweeps_by_name(self._program, self._put_back)
         return queues_of(self._told, Seen(frozenset(hidden), self._called_off, frozenset(done)), beside)
+
+    @property
+    def _put_back(self) -> dict[str, frozenset[str]]:
+        """For each table the functions that put a job back by its id, or give it up."""
+        found: dict[str, frozenset[str]] = {}
+        for told in self._told:
+            if told.step.by_id and told.step.kind in (StepKind.REQUEUE, StepKind.FAIL, StepKind.BURY):
+                name = frozenset({told.symbol.rpartition(".")[2]})
+                found[told.step.table] = found.get(told.step.table, frozenset()) | name
+        return found
 
     def endless_recoveries(self) -> Iterator[Recovery]:
         """What gives stalled jobs back for ever: on the way round that a crash takes, nothing counts, or none looks."""
