@@ -172,6 +172,10 @@ def _polls(step: Step) -> bool:
     return step.kind is StepKind.CLAIM and not step.by_id
 
 
+#: Steps that choose jobs by the state they are in: what somebody asks for as in hand, somebody has marked so.
+_ASKED_FOR = frozenset({StepKind.LOOK, StepKind.REAP, StepKind.REQUEUE, StepKind.FAIL, StepKind.BURY})
+
+
 def _gives_time(step: Step) -> bool:
     return step.kind is StepKind.EXTEND and bool(step.until)
 
@@ -416,8 +420,11 @@ class Queues:
 
     @cached_property
     def _marked(self) -> frozenset[str]:
-        """The tables whose jobs are marked as taken before they are done."""
-        return frozenset(claim.step.table for claim in self.claims() if claim.step.how == "lease")
+        """The tables whose jobs are marked as taken before they are done, or are asked for as such."""
+        many = (told.step for told in self._told if told.step.kind in _ASKED_FOR and not told.step.by_id)
+        held = (step for step in many if step.asks and {"running", "active"}.issuperset(step.asks))
+        asked = {step.table for step in held if step.table}
+        return frozenset(asked.union(claim.step.table for claim in self.claims() if claim.step.how == "lease"))
 
     def _calls_off(self, event: Unguarded) -> bool:
         """Whether a job that nobody has marked as taken goes, where workers mark theirs: nobody has worked on it."""
