@@ -130,6 +130,8 @@ class Catalogue:
         self.located: list[Located] = []
         self._configured = frozenset(name.lower() for name in tenant_settings)
         self._seen: set[tuple[str, int, int, str]] = set()
+        #: The settings that policies read, as long as nothing else is told.
+        self._settings_read: frozenset[str] | None = None
 
     def add(self, statement: Statement, locate: Locator) -> None:
         """Take in a statement; one that was taken in before, at the same place, is not counted again."""
@@ -142,6 +144,7 @@ class Catalogue:
         self._take(statement, locate)
 
     def _take(self, statement: Statement, locate: Locator) -> None:
+        self._settings_read = None
         place = locate(statement.span)
         if statement.function is not None and statement.function.name:
             known = self.functions.setdefault(statement.function.name.lower(), [])
@@ -179,6 +182,7 @@ class Catalogue:
 
     def take_over(self, other: Catalogue, outdated: Callable[[Place], bool]) -> None:
         """Take in what another tells, which knows better of places that are `outdated` here."""
+        self._settings_read = None
         self.located = [one for one in self.located if not outdated(one.place)]
         for facts in self.tables.values():
             facts.policies = [fact for fact in facts.policies if not outdated(fact.place)]
@@ -240,22 +244,22 @@ class Catalogue:
 
     def policy_settings(self) -> frozenset[str]:
         """The settings that policies read, through functions too."""
-        names: set[str] = set()
-        for fact in self.policies():
-            names.update(_names(fact.policy.reads))
-            for call in fact.policy.calls:
-                names.update(self._read_by(call.name, frozenset()))
-        return frozenset(names)
+        if self._settings_read is None:
+            self._settings_read = frozenset(name for fact in self.policies() for name in self._needed_by(fact.policy))
+        return self._settings_read
+
+    def _needed_by(self, policy: Policy) -> set[str]:
+        names = set(_names(policy.reads))
+        for call in policy.calls:
+            names |= self._read_by(call.name, frozenset())
+        return names
 
     def reads_tenant(self, policy: Policy) -> tuple[str, ...]:
         """The tenant settings that a policy needs, in the order of their names.
 
         A setting whose name is filled in later is one of them: policies read hardly any other.
         """
-        names = set(_names(policy.reads))
-        for call in policy.calls:
-            names |= self._read_by(call.name, frozenset())
-        found = sorted(name for name in names if self.is_tenant(name) is not None)
+        found = sorted(name for name in self._needed_by(policy) if self.is_tenant(name) is not None)
         filled_in = any(read.name.kind is TermKind.HOLE or read.name.holes for read in policy.reads)
         return (*found, UNNAMED) if filled_in else tuple(found)
 

@@ -416,7 +416,12 @@ class Program:
 
     def likely_driver(self, module: ModuleInfo) -> Driver | None:
         """The driver that SQL in this module goes through when nothing else tells: the only one that is imported."""
-        return self.driver_in(module) or _only({driver for known in self.modules for driver in drivers_of(known)})
+        return self.driver_in(module) or _only(self._imported)
+
+    @cached_property
+    def _imported(self) -> frozenset[str]:
+        """The drivers that any module which matters imports."""
+        return frozenset(driver for known in self.modules for driver in drivers_of(known))
 
     def driver_in(self, module: ModuleInfo) -> Driver | None:
         """The driver that a module itself uses, or that the configuration names."""

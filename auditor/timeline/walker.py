@@ -63,6 +63,9 @@ BUDGET = 40_000
 #: And so many in all, beyond which each entry point that is left has only the least.
 TOTAL_BUDGET = 400_000
 LEAST_BUDGET = 4_000
+#: Where the least of many has come to so many, those that are left have only the last of it: an audit has to end.
+LEAST_TOTAL = 1_000_000
+LAST_BUDGET = 1_000
 #: An entry point that has come by no connection for so long is not going to.
 DRY_BUDGET = 6_000
 #: Nor are the others, where so many steps have led to none: each is given up sooner.
@@ -148,7 +151,8 @@ class Walker:
             self._dry_budget = DRY_BUDGET if self._dry_left > 0 else LEAST_DRY_BUDGET
         self.steps = 0
         self._saw = False
-        self.budget = max(min(BUDGET, self._left), LEAST_BUDGET)
+        least = LEAST_BUDGET if self._left > -LEAST_TOTAL else LAST_BUDGET
+        self.budget = max(min(BUDGET, self._left), least)
 
     @contextmanager
     def within(self, budget: int) -> Iterator[Callable[[], int]]:
