@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from auditor.python import nodes
 from auditor.timeline import failures
+from auditor.timeline.connection import Life, unhold
 from auditor.timeline.driver_blocks import NOT_ENTERED
 from auditor.timeline.invocation import Invocation
 from auditor.timeline.state import Flow, Frame, State, merge, merge_raises
@@ -121,7 +122,13 @@ class Blocks:
             return self._instance(manager, body, state, frame, flow, span)
         if isinstance(manager, Made):
             return self._library(manager, body, state, frame, flow, span)
-        return body(state, UNKNOWN, flow)
+        # What an unseen object opens for its block is over with it, committed or not.
+        return self._around(
+            state,
+            lambda start, out: body(start, UNKNOWN, out),
+            lambda end, _raised, _out: [(_without_what_is_held(state, end), False)],
+            flow,
+        )
 
     def _driver(
         self, manager: Value, body: Body, state: State, frame: Frame, flow: Flow, span: nodes.Span
@@ -312,3 +319,12 @@ class Blocks:
         if name == "nullcontext":
             return body(state, first, flow)
         return body(state, manager, flow)
+
+
+def _without_what_is_held(before: State, after: State) -> State:
+    """No rows are held any more by the connections that were only known inside a block of an unseen object."""
+    for key, connection in after.connections.items():
+        unseen = connection.life is Life.GIVEN and connection.made is None and connection.pool is None
+        if key not in before.connections and unseen and connection.wrote:
+            after = after.connect(key, unhold(connection))
+    return after
