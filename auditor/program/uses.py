@@ -30,6 +30,12 @@ def of_function(info: FunctionInfo) -> Mapping[str, Use]:
     return {name: use for name, use in _uses(info.node) if "." not in name}
 
 
+def is_awaited(info: FunctionInfo, name: str) -> bool:
+    """Whether a function waits for what the methods of one of its variables give."""
+    awaited = (part.value for part in descend(info.node, into_functions=False) if isinstance(part, nodes.Await))
+    return any(isinstance(call, nodes.Call) and _named(call) == name for call in awaited)
+
+
 def of_class(info: ClassInfo) -> Mapping[str, Use]:
     """The same of the attributes of a class's objects."""
     methods = [member for member in info.members.values() if isinstance(member, nodes.Function)]

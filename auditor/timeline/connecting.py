@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.drivers.model import Act, Driver, Thing
 from auditor.findings import Confidence
+from auditor.program import uses
 from auditor.program.relevance import CONNECTION_NAMES, CURSOR_NAMES, FACTORY_NAMES, POOL_NAMES, SESSION_NAMES
 from auditor.timeline.connection import Autocommit, ConnectionState, Life, Status
 from auditor.timeline.events import Opened
@@ -33,7 +34,7 @@ from auditor.timeline.values import (
 )
 
 if TYPE_CHECKING:
-    from auditor.program.code import ClassInfo, ModuleInfo
+    from auditor.program.code import ClassInfo, FunctionInfo
     from auditor.timeline.database import Database
     from auditor.timeline.evaluate import Results
     from auditor.timeline.invocation import Invocation
@@ -46,6 +47,8 @@ _NAMES = {
     **dict.fromkeys(SESSION_NAMES, Thing.SESSION),
     **dict.fromkeys(FACTORY_NAMES, Thing.SESSIONS),
 }
+#: What each of them is where its calls are awaited.
+_FOR_COROUTINES = {Thing.CONNECTION: Thing.ASYNC_CONNECTION, Thing.SESSION: Thing.ASYNC_SESSION}
 #: What connections are taken out of.
 POOLS = (Thing.POOL, Thing.ASYNC_POOL, Thing.NULL_POOL, Thing.SESSIONS, Thing.ASYNC_SESSIONS)
 #: What is known by its name wherever it comes from, be it no argument.
@@ -168,13 +171,17 @@ class Connecting:
             return Cursor(key, thing is Thing.CLIENT_CURSOR)
         return Connection(key)
 
-    def named(self, name: str, module: ModuleInfo, key: Key) -> Value:
+    def named(self, name: str, info: FunctionInfo, key: Key) -> Value:
         """What an argument is that is only known by its name: a connection or cursor of the driver in use here."""
         thing = _NAMES.get(name.lower().lstrip("_"))
-        driver = self.walker.program.driver_in(module) if thing is not None else None
-        if thing in (Thing.SESSION, Thing.SESSIONS) and (driver is None or not driver.client_dbapis):
+        driver = self.walker.program.driver_in(info.module) if thing is not None else None
+        if thing is None or driver is None:
             return UNKNOWN
-        return self.given(driver, thing, key) if driver is not None and thing is not None else UNKNOWN
+        if driver.client_dbapis and uses.is_awaited(info, name):
+            thing = _FOR_COROUTINES.get(thing, thing)
+        elif thing in (Thing.SESSION, Thing.SESSIONS) and not driver.client_dbapis:
+            return UNKNOWN
+        return self.given(driver, thing, key)
 
     def held_as(self, name: str, value: Value, frame: Frame, *owner: object) -> Value:
         """What a variable or attribute of that name holds, whose value is not known."""

@@ -98,7 +98,7 @@ class Parameters:
     def _typed(self, info: FunctionInfo, parameter: nodes.Parameter, frame: Frame) -> Value:
         key = self.walker.keys.of("given", info, parameter.name)
         if parameter.annotation is None or says_anything(parameter.annotation):
-            value = self.walker.database.connecting.named(parameter.name, info.module, key)
+            value = self.walker.database.connecting.named(parameter.name, info, key)
             if value == UNKNOWN:
                 value = self.walker.database.told_by_use.parameter(parameter.name, info, key)
             model = self.by_use.model(info, parameter.name) if value == UNKNOWN else None
