@@ -102,10 +102,24 @@ def series(place: Place, way: Way, block: int, blocks: int) -> Series:
         with holding(place, way.holder):
             for _ in range(blocks):
                 times.append(statistics.median(_fetch(conn, way) for _ in range(block)))
-                read.append(buffers(conn, find))
+                read.append(_settled(conn, way, find))
         for _ in range(block):
             _fetch(conn, way)
-        return Series(times, read, buffers(conn, find))
+        return Series(times, read, _settled(conn, way, find))
+
+
+def _settled(conn: psycopg.Connection[Any], way: Way, find: str) -> int:
+    """The buffers that finding the next job reads, once the log is on disk as far as it goes.
+
+    Of a commit that is still on its way there no reader notes that what it deleted is dead, so that how many pages are
+    read past depends on when the server last wrote its log. One fetch waits for it, and one reader then marks what
+    is dead to all: the next one reads past what a transaction keeps, and past nothing else.
+    """
+    conn.execute("SET synchronous_commit = on")
+    _fetch(conn, way)
+    conn.execute("SET synchronous_commit = off")
+    conn.execute(find)
+    return buffers(conn, find)
 
 
 def _fill(admin: psycopg.Connection[Any], way: Way, jobs: int) -> None:
