@@ -86,10 +86,20 @@ class Located:
         return named if place.holds(named) else place
 
 
+#: Folders of migrations.
+_STEPS = frozenset({"migrations", "migration", "versions", "migrate"})
+
+
 @dataclass(frozen=True)
 class SqlFunction:
     function: Function
     locate: Locator
+    path: str
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it stands among migrations, which tell how a schema came about, and not what is kept as a whole."""
+        return not _STEPS.isdisjoint(self.path.split("/")[:-1])
 
 
 @dataclass(frozen=True)
@@ -148,7 +158,7 @@ class Catalogue:
         place = locate(statement.span)
         if statement.function is not None and statement.function.name:
             known = self.functions.setdefault(statement.function.name.lower(), [])
-            known.append(SqlFunction(statement.function, locate))
+            known.append(SqlFunction(statement.function, locate, place.path))
         if statement.policy is not None:
             fact = PolicyFact(statement.policy, locate, statement.span, statement.kind)
             self._take_policy(fact)
@@ -209,9 +219,10 @@ class Catalogue:
         return self.tables.setdefault(name, TableFacts(name))
 
     def function(self, name: str) -> SqlFunction | None:
-        """The function of that bare name, when the program defines exactly one or several alike."""
-        known = self.functions.get(name.lower())
-        return known[-1] if known else None
+        """The function of that bare name; of several the last, of the schema kept as a whole if there is one."""
+        known = self.functions.get(name.lower(), ())
+        whole = [one for one in known if not one.is_step]
+        return next(reversed(whole or known), None)
 
     def policies(self) -> Iterator[PolicyFact]:
         for facts in self.tables.values():

@@ -100,3 +100,33 @@ UNSEEN = """
 def test_what_prose_says_of_row_security_forces_nothing(tmp_path: Path) -> None:
     assert [one for one in find(tmp_path / "a", {"1.sql": PROTECTED, "code.py": PROSE}) if one.code == "TA603"]
     assert not [one for one in find(tmp_path / "b", {"1.sql": PROTECTED, "code.py": UNSEEN}) if one.code == "TA603"]
+
+
+CLAIM = """
+CREATE OR REPLACE FUNCTION take() RETURNS SETOF jobs LANGUAGE sql AS $$
+    UPDATE jobs SET state = 'running', lease_until = now() + interval '1 min' WHERE id = (
+        SELECT id FROM jobs WHERE state = 'queued' OR lease_until < now() LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) RETURNING *
+$$;
+CREATE OR REPLACE FUNCTION done(job bigint) RETURNS void LANGUAGE sql AS $$
+    UPDATE jobs SET state = 'done' WHERE id = job
+$$;
+"""
+CALLS = """
+import psycopg
+
+def work(handle):
+    with psycopg.connect("", autocommit=True) as conn:
+        for row in conn.execute("SELECT * FROM take()").fetchall():
+            handle(row)
+            conn.execute("SELECT done(%s)", (row[0],))
+"""
+
+
+def test_a_schema_that_is_kept_as_a_whole_tells_what_a_function_is(tmp_path: Path) -> None:
+    """What the migrations left stands in it: there it can still be changed."""
+    migration = {"worker.py": CALLS, "db/migrations/007_take.sql": CLAIM}
+    alone = find(tmp_path, migration)
+    both = find(tmp_path, {**migration, "db/schema.sql": CLAIM})
+    assert {one.place.path for one in alone if one.code == "TA402"} == {"db/migrations/007_take.sql"}
+    assert {one.place.path for one in both if one.code == "TA402"} == {"db/schema.sql"}
