@@ -157,8 +157,16 @@ class Objects:
             filled = self.walker.stand_ins.of(receiver, member) if isinstance(receiver, Instance) else None
             return self._method(*(filled or (receiver, member)), state, frame, flow, span)
         if member is not None:
-            return [(state, self._enum_member(receiver, name, member))]
+            value = self._enum_member(receiver, name, member)
+            return [(state, UNKNOWN if self._is_of_new_ones(receiver, name, value) else value)]
         return [(state, self._not_defined(receiver, name))]
+
+    def _is_of_new_ones(self, receiver: Value, name: str, value: Value) -> bool:
+        """Whether a field's default is the state of new objects: one that was made elsewhere may be in any other."""
+        made_of_fields = isinstance(receiver, Instance) and any(
+            base.takes_fields for base in self.lineage(receiver.info)
+        )
+        return made_of_fields and is_status(name) and isinstance(value, Text)
 
     def _not_defined(self, receiver: Value, name: str) -> Value:
         """An attribute that no class of the project defines."""

@@ -473,6 +473,8 @@ class Queues:
         claims = {claim.mark.place: claim for claim in self.claims()}
         for claim in claims.values():
             count = self._count_of(claim)
+            if claim.step.by_id and not (claim.step.states or claim.step.asks):
+                continue  # what stores a job as a whole, in whatever state it is, takes none
             if claim.step.bounded or claim.step.table in ("", UNNAMED) or count is None:
                 continue
             bound = self._bound_of(claim.step.table)
