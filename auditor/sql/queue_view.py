@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from auditor.sql import words
-from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN, Comparison, Kind, Query, Table, Term, TermKind
+from auditor.sql.meaning import HOLE_CLOSE, HOLE_OPEN, Assignment, Comparison, Kind, Query, Table, Term, TermKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -76,9 +76,14 @@ def set_states(query: Query) -> set[str]:
     flags = [made for made in query.assignments if made.value.kind in _TRUTH]
     told = {words.flagged(made.column, _TRUTH[made.value.kind]) for made in flags} - {""}
     # That something is sent or done is said of what a job is about, too; with another state, or of what waits in an
-    # outbox, it is the job's.
+    # outbox, or of a mail that it is sent, it is the job's.
     certain = len(told) > 1 or (query.target is not None and words.is_mailbox(query.target.name))
+    certain = certain or (query.target is not None and words.is_mail(query.target.name) and any(map(_goes_out, flags)))
     return named or ({"done"} if "done" in told and certain else told - {"done"})
+
+
+def _goes_out(made: Assignment) -> bool:
+    return made.value.kind is TermKind.TRUE and words.tells_sent(made.column)
 
 
 def _is_sent(query: Query) -> bool:

@@ -168,6 +168,15 @@ def is_mailbox(table: str) -> bool:
     return any((word,) in _HOLDERS for word in words(table))
 
 
+def is_mail(table: str) -> bool:
+    """mails, notify_emailmessage: that its rows are sent is all there is to do with them. Mappers join the words."""
+    last = words(table)[-1:]
+    return any(word.endswith(_MAILS) for word in (*last, *_singular(last)))
+
+
+_MAILS = ("mail", "message", "notification", "letter", "sms")
+
+
 def _singular(last: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(
         f"{word[:-3]}y" if word.endswith("ies") else word[:-2] if word.endswith(_ES) else word.removesuffix("s")
@@ -264,6 +273,11 @@ _FLAGS = {
         acknowledged""",
 }
 _FLAG_OF = {words(name): states for states, names in _FLAGS.items() for name in names.split()}
+
+
+def tells_sent(column: str) -> bool:
+    """A column of truth values that says whether something has gone out: sent, is_delivered."""
+    return words(column)[-1:] in (("sent",), ("delivered",), ("dispatched",)) and flagged(column, True) == "done"
 
 
 def flagged(column: str, value: bool) -> str:

@@ -59,3 +59,19 @@ def test_which_times_tell_that_something_went_out(column: str, is_sent: bool) ->
 )
 def test_which_columns_keep_queues_apart(column: str, names: bool) -> None:
     assert words.names_queue(column) is names
+
+
+@pytest.mark.parametrize(
+    ("table", "is_mail"),
+    [
+        ("mails", True),
+        ("notify_emailmessage", True),
+        ("sms", True),
+        ("push_notifications", True),
+        ("mail_templates", False),
+        ("message_threads", False),
+        ("invoices", False),
+    ],
+)
+def test_which_tables_hold_what_is_there_to_be_sent(table: str, is_mail: bool) -> None:
+    assert words.is_mail(table) is is_mail

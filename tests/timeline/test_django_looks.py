@@ -23,6 +23,14 @@ class Job(models.Model):
     owner = models.ForeignKey("auth.User", models.CASCADE)
 
 
+class EmailMessage(models.Model):
+    sent = models.BooleanField(default=False)
+
+
+class Invoice(models.Model):
+    sent = models.BooleanField(default=False)
+
+
 """
 TAKEN_TWICE = {
     "one at a time": """
@@ -52,8 +60,33 @@ TAKEN_TWICE = {
             job.save()
             handle(job)
         """,
+    "mails, by whether they were sent": """
+        @shared_task
+        def work():
+            for mail in EmailMessage.objects.filter(sent=False)[:10]:
+                handle(mail)
+                EmailMessage.objects.filter(pk=mail.pk).update(sent=True)
+        """,
 }
 SILENT = {
+    "mails under a lock": """
+        @shared_task
+        def work():
+            with transaction.atomic():
+                for mail in EmailMessage.objects.select_for_update(skip_locked=True).filter(sent=False)[:10]:
+                    EmailMessage.objects.filter(pk=mail.pk).update(sent=True)
+        """,
+    "what something is sent about": """
+        @shared_task
+        def work():
+            for invoice in Invoice.objects.filter(sent=False)[:10]:
+                handle(invoice)
+                Invoice.objects.filter(pk=invoice.pk).update(sent=True)
+        """,
+    "a mail that is sent again by hand": """
+        def again(request, number):
+            EmailMessage.objects.filter(pk=number).update(sent=True)
+        """,
     "one that is named": """
         def paid(request, reference):
             job = Job.objects.filter(status="pending", reference=reference).first()
