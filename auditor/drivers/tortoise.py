@@ -2,7 +2,7 @@
 
 Facts: the documentation's pages on connections and transactions, `tortoise/transactions.py`,
 `tortoise/backends/base/client.py` and `tortoise/backends/asyncpg/client.py`, each shown on a real server by
-tests/drivers/test_tortoise.py with Tortoise 1.1 over asyncpg. Its models are read by `auditor.timeline.models`.
+tests/drivers/test_tortoise.py with Tortoise 1.1 over asyncpg. Its models are read by `auditor.timeline.mappers.models`.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def _unclaimed(timeline: Timeline, wanted: str, tables: list[str]) -> str:
 
 def _statements(timeline: Timeline) -> Iterator[Statement]:
     """Every statement of the tree, run or only defined, each once."""
-    from auditor.timeline.events import Ran
+    from auditor.timeline.model.events import Ran
 
     ran = (event.statement for event in timeline.of(Ran))
     found = (*ran, *(located.statement for located in timeline.program.catalogue.located))

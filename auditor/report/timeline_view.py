@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.timeline.events import (
+from auditor.timeline.model.events import (
     Began,
     Ended,
     Event,
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from auditor.findings import Place
     from auditor.timeline import Timeline
-    from auditor.timeline.connection import ConnectionState, Mark
-    from auditor.timeline.roots import Root
-    from auditor.timeline.state import Trace
+    from auditor.timeline.model.connection import ConnectionState, Mark
+    from auditor.timeline.model.state import Trace
+    from auditor.timeline.walking.roots import Root
 
 _WIDTH = 60
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.timeline.answers import Timeline
+from auditor.timeline.answering.answers import Timeline
 
 if TYPE_CHECKING:
     from auditor.program import Program
@@ -21,8 +21,8 @@ def walk(program: Program, progress: Progress) -> Timeline:
     import gc
     import sys
 
-    from auditor.timeline.roots import Roots
-    from auditor.timeline.walker import Walker
+    from auditor.timeline.walking.roots import Roots
+    from auditor.timeline.walking.walker import Walker
 
     # Calls are walked where they are made, so code sixteen calls deep needs more frames than it does when it runs.
     limit = sys.getrecursionlimit()

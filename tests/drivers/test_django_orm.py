@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection, connections, models, transaction
 from django.db.models import F, Q
 
-from auditor.timeline.events import Ran
+from auditor.timeline.model.events import Ran
 from tests.drivers.test_django import database_settings
 from tests.timeline.world import walked
 

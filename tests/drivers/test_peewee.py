@@ -1,4 +1,4 @@
-"""What `auditor/drivers/peewee.py` and `auditor/timeline/records.py` say of peewee, shown on a real server."""
+"""What `auditor/drivers/peewee.py` and `auditor/timeline/mappers/records.py` say of peewee, shown on a real server."""
 
 from __future__ import annotations
 

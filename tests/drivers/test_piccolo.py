@@ -1,4 +1,4 @@
-"""What `auditor/drivers/piccolo.py` and `auditor/timeline/records.py` say of piccolo, shown on a real server."""
+"""What `drivers/piccolo.py` and `timeline/mappers/records.py` say of piccolo, shown on a real server."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from auditor.drivers.sqlalchemy import DRIVER
-from auditor.timeline.events import Ran
+from auditor.timeline.model.events import Ran
 from tests.timeline.world import walked
 
 if TYPE_CHECKING:

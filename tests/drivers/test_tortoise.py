@@ -1,4 +1,4 @@
-"""What `auditor/drivers/tortoise.py` and `auditor/timeline/models.py` say of Tortoise, shown on a real server."""
+"""What `drivers/tortoise.py` and `timeline/mappers/models.py` say of Tortoise, shown on a real server."""
 
 from __future__ import annotations
 

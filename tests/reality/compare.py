@@ -13,11 +13,11 @@ from auditor.program import read_program
 from auditor.progress import silent
 from auditor.sources import find_files
 from auditor.timeline import walk
-from auditor.timeline.connection import Status
-from auditor.timeline.effects import is_refused
-from auditor.timeline.events import Ran
-from auditor.timeline.settings import Holding
-from auditor.timeline.statements import _ENDS, Statements
+from auditor.timeline.connections.effects import is_refused
+from auditor.timeline.connections.statements import _ENDS, Statements
+from auditor.timeline.model.connection import Status
+from auditor.timeline.model.events import Ran
+from auditor.timeline.model.settings import Holding
 from tests.reality.watching import Seen, probe_in, run
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from auditor.timeline.settings import Setting
+from auditor.timeline.model.settings import Setting
 from tests.reality.compare import compare
 from tests.reality.runs import NOTES, PROGRAMS, place, prepare, try_programs
 from tests.reality.watching import Seen

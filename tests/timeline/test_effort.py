@@ -14,9 +14,9 @@ from auditor.program.reach import Heirs
 from auditor.python.nodes import PythonFacts
 from auditor.python.read import read_python
 from auditor.sources import find_files
-from auditor.timeline.events import Event, Worked
-from auditor.timeline.state import State, TooMuchError
-from auditor.timeline.walker import (
+from auditor.timeline.model.events import Event, Worked
+from auditor.timeline.model.state import State, TooMuchError
+from auditor.timeline.walking.walker import (
     BUDGET,
     DRY_BUDGET,
     DRY_TOTAL,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from auditor.timeline.events import Ran
+from auditor.timeline.model.events import Ran
 from tests.timeline.world import codes, walked
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from auditor.findings import Place
-from auditor.timeline.connection import Autocommit, ConnectionState, Life, Status
-from auditor.timeline.settings import NOT_KNOWN, Held, Holding, Setting
-from auditor.timeline.state import MOST_STATES, State, merge
+from auditor.timeline.model.connection import Autocommit, ConnectionState, Life, Status
+from auditor.timeline.model.settings import NOT_KNOWN, Held, Holding, Setting
+from auditor.timeline.model.state import MOST_STATES, State, merge
 
 KEY = 1
 LENT = ConnectionState("psycopg", Life.POOL, status=Status.IDLE, autocommit=Autocommit.ON)

@@ -12,14 +12,14 @@ from auditor.program import read_program
 from auditor.progress import silent
 from auditor.sources import find_files
 from auditor.timeline import walk
-from auditor.timeline.connection import Status
-from auditor.timeline.events import Ran
-from auditor.timeline.settings import Holding
+from auditor.timeline.model.connection import Status
+from auditor.timeline.model.events import Ran
+from auditor.timeline.model.settings import Holding
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from auditor.timeline.connection import ConnectionState
+    from auditor.timeline.model.connection import ConnectionState
 
 _RULES = load_packs([own_pack()])
 _TRIGGERS = (*triggers(_RULES, _RULES), rb"probe\(")

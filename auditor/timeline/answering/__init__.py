@@ -1,0 +1,1 @@
+"""The questions that rules ask of what a walk has seen, and their answers."""

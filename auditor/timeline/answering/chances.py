@@ -1,0 +1,89 @@
+"""What the text around a call tells of how likely it is met while a transaction holds rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from auditor.findings import Confidence
+from auditor.program.tree import descend, last_name
+from auditor.python import nodes
+from auditor.timeline.leaving.services import SLEEP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from auditor.findings import Place
+    from auditor.program import Program
+    from auditor.program.code import FunctionInfo
+    from auditor.timeline.model.events import Reached
+
+_Body = tuple[nodes.Node, ...]
+_LEAVES = (nodes.Return, nodes.Raise, nodes.Break, nodes.Continue)
+
+
+def sure_of(program: Program, reached: Reached) -> Confidence:
+    """How sure it is that somebody waits, and is made to wait for long."""
+    # A task is handed over in a moment; in a worker that is still a moment for each job.
+    brief = reached.reach.hands_over and not (reached.in_job or reached.of_worker)
+    if brief or _waits_to_try_again(program, reached) or _is_chosen(program, reached):
+        return Confidence.LOW
+    return min(reached.held.sure, reached.reach.sure)
+
+
+def _waits_to_try_again(program: Program, reached: Reached) -> bool:
+    """Whether it is a pause after a failure: what failed has most often taken the transaction with it."""
+    function = _function_at(program, reached.at) if reached.reach.what == SLEEP else None
+    return function is not None and _follows_failure(function.node.body, reached.at.line)
+
+
+def _follows_failure(body: _Body, line: int) -> bool:
+    for index, part in enumerate(body):
+        if not _holds(part, line):
+            continue
+        if any(isinstance(one, nodes.Try) and one.handlers and _leaves(one.body) for one in body[:index]):
+            return True
+        if isinstance(part, nodes.Try) and any(_holds(handler, line) for handler in part.handlers):
+            return True
+        return any(_follows_failure(inner, line) for inner in _bodies(part))
+    return False
+
+
+def _leaves(body: _Body) -> bool:
+    """Whether nothing behind a body is reached from its end."""
+    last = body[-1] if body else None
+    return isinstance(last, _LEAVES) or (isinstance(last, nodes.With) and _leaves(last.body))
+
+
+def _is_chosen(program: Program, reached: Reached) -> bool:
+    """Whether a branch opens the transaction around a call that another branch makes without.
+
+    What is called may ask again what the branch was chosen by.
+    """
+    begun = reached.held.begun
+    function = _function_at(program, begun) if begun is not None else None
+    if begun is None or function is None:
+        return False
+    parts = list(descend(function.node.body, into_functions=False))
+    block = next((one for one in parts if isinstance(one, nodes.With) and one.span[0] == begun.line), None)
+    through = [place.line for place in reached.held.held_in if place.path == begun.path]
+    if block is None or not any(_holds(block, line) for line in through):
+        return False
+    inside = {id(part) for part in descend(block.body, into_functions=False)}
+    calls = [(one, last_name(one.function)) for one in parts if isinstance(one, nodes.Call)]
+    around = {name for one, name in calls if id(one) in inside and one.span[0] in through}
+    return any(name in around for one, name in calls if id(one) not in inside)
+
+
+def _function_at(program: Program, place: Place) -> FunctionInfo | None:
+    module = program.module_at(place.path)
+    return module.function_at(place.line) if module is not None else None
+
+
+def _holds(part: object, line: int) -> bool:
+    span = getattr(part, "span", None)
+    return span is not None and bool(span[0] <= line <= span[2])
+
+
+def _bodies(part: nodes.Node) -> Iterator[_Body]:
+    for name in ("body", "orelse", "final"):
+        yield getattr(part, name, ())

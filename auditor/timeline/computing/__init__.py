@@ -1,0 +1,1 @@
+"""What operations on known values come to: texts, files, collections, the bindings of a statement."""

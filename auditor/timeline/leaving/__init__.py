@@ -1,0 +1,1 @@
+"""Calls that leave the process."""

@@ -1,0 +1,253 @@
+"""Calls that reach outside while a transaction is open or a job is in hand: met on the way, or looked for.
+
+A function that has nothing to do with a database is not followed by a walk. When it is called in a transaction that
+keeps others waiting, or for a job that may be run again, it is looked through apart: what it does to the state is of no
+interest, only whether it, or what it calls, leaves the process.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from auditor.findings import Confidence
+from auditor.python import nodes
+from auditor.timeline.leaving.outside import Outside, dotted, hands_on, is_idle, is_keyed, outside, outside_method
+from auditor.timeline.model.connection import Deed
+from auditor.timeline.model.entries import Entry
+from auditor.timeline.model.events import Reached, Repeated
+from auditor.timeline.model.state import Flow, TooMuchError
+from auditor.timeline.model.values import Bound, Function, Instance, Unknown, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from auditor.findings import Place
+    from auditor.program.code import FunctionInfo
+    from auditor.timeline.model.connection import ConnectionState, Mark
+    from auditor.timeline.model.invocation import Invocation, Keywords
+    from auditor.timeline.model.state import State
+    from auditor.timeline.model.values import Key
+    from auditor.timeline.walking.walker import Walker
+
+    _Asked = tuple[FunctionInfo, Value | None, tuple[Value, ...], Keywords]
+
+#: Expressions looked at for one function that is not followed otherwise, and for all of them together.
+STEPS = 1_500
+ALL_STEPS = 60_000
+#: What sends a task, on the class that Celery makes of it.
+_SENDING = ("delay", "apply_async")
+#: A function is looked through for so many different arguments.
+MOST_ASKED = 3
+
+
+class _Met(NamedTuple):
+    """A call that reaches outside, and the calls around it."""
+
+    place: Place
+    name: str
+    reach: Outside
+    calls: tuple[Place, ...]
+    keyed: bool
+
+
+class Scout:
+    """Notices calls that reach outside on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self._left = ALL_STEPS
+        self._known: dict[_Asked, tuple[_Met, ...]] = {}
+        self._asked: dict[FunctionInfo, int] = {}
+        #: What is found in the function that is looked through just now.
+        self._found: list[_Met] | None = None
+        #: The calls in which a connection came from where it is not known.
+        self.received: dict[Key, tuple[Place, ...]] = {}
+        #: The connections in whose transactions nobody waits for what is walked.
+        self._elsewhere: frozenset[Key] = frozenset()
+
+    @contextmanager
+    def beside(self, state: State) -> Iterator[None]:
+        """What is walked inside runs in a thread or task of its own: no transaction of its start waits for it."""
+        outer = self._elsewhere
+        self._elsewhere = outer | {key for key, one in state.connections.items() if one.in_transaction}
+        try:
+            yield
+        finally:
+            self._elsewhere = outer
+
+    def meet(self, callee: Value, call: Invocation) -> State:
+        """A call into a library, or of something unknown: the state after it, if it reaches outside."""
+        name, reach = self._reach(callee)
+        if reach is None or is_idle(name, call.argument(0)):
+            return call.state
+        # What calls this is never taken for a function that only computes.
+        self.walker.database.used += 1
+        if not self._matters(call.state):
+            return call.state
+        keyed = is_keyed(call.everything, call.named)
+        return self._note(_Met(call.place, name, reach, call.frame.calls, keyed), call)
+
+    def _reach(self, callee: Value) -> tuple[str, Outside | None]:
+        name = dotted(callee)
+        if name is not None:
+            return name, outside(name)
+        if not isinstance(callee, Bound):
+            return "", None
+        if isinstance(callee.receiver, Instance):
+            bases = sorted(self.walker.objects.library_names(callee.receiver.info))
+            found = [f"{base}.{callee.name}" for base in bases]
+            return next(((base, reach) for base in found if (reach := outside(base))), ("", None))
+        reach = outside_method(callee)
+        return callee.name, None if reach is not None and self._sends_by_itself(callee) else reach
+
+    def _sends_by_itself(self, callee: Bound) -> bool:
+        """Whether a task's class has its own way of sending it: after the commit, most often."""
+        if not isinstance(callee.receiver, Function):
+            return False
+        info, objects = callee.receiver.info, self.walker.objects
+        frame = self.walker.names.module_frame(info.module)
+        given = [
+            objects.constant(value, frame)
+            for decorator in info.node.decorators
+            if isinstance(decorator, nodes.Call)
+            for name, value in decorator.keywords
+            if name == "base"
+        ]
+        return any(isinstance(objects.class_member(base, name), Function) for base in given for name in _SENDING)
+
+    def hand_on(self, callee: Value, call: Invocation) -> State:
+        """A job that is given to something that only its names tell of: the state after it, if they say it is sent.
+
+        The transaction that has claimed the job must be open: what is sent in another need not wait for anybody.
+        """
+        name, called = _named(callee)
+        reach = hands_on(name, called) if name else None
+        if reach is None or not any(_claims(one) for _, one in self._waiting(call.state)):
+            return call.state
+        keyed = is_keyed(call.everything, call.named)
+        return self._note(
+            _Met(call.place, f"{called}.{name}" if called else name, reach, call.frame.calls, keyed), call
+        )
+
+    def look_through(self, function: Function, call: Invocation) -> State:
+        """A call of a function that is not followed: the state after it, if it reaches outside."""
+        if not self._matters(call.state):
+            return call.state
+        state = call.state
+        for met in self._look(function, call):
+            through = (*call.frame.calls, call.place, *met.calls)
+            state = self._note(met._replace(calls=through), call.at(state))
+        return state
+
+    def _matters(self, state: State) -> bool:
+        return bool(_leased(state)) or any(True for _ in self._waiting(state))
+
+    def _waiting(self, state: State) -> Iterator[tuple[Key, ConnectionState]]:
+        """The connections whose transactions hold rows until what is walked is done."""
+        for key, connection in state.connections.items():
+            if connection.holds and key not in self._elsewhere:
+                yield key, connection
+
+    def _note(self, met: _Met, call: Invocation) -> State:
+        if self._found is not None:
+            self._found.append(met)
+            return call.state
+        state = call.state
+        claims = _leased(state)
+        if claims and met.reach.repeats and not met.keyed and met.reach.sure is Confidence.HIGH:
+            repeated = Repeated(met.place, met.name, met.reach, claims, met.calls, call.frame.symbol)
+            state = self.walker.see(repeated, state)
+        for key, connection in tuple(self._waiting(state)):
+            if self._is_here(key, met):
+                place, through = _told_at(met, connection)
+                event = Reached(
+                    place,
+                    key,
+                    connection,
+                    met.name,
+                    met.reach,
+                    met.place,
+                    through,
+                    met.keyed,
+                    _claims(connection),
+                    self.walker.entry is Entry.TASK,
+                    self.walker.root,
+                    call.frame.symbol,
+                )
+                state = self.walker.see(event, state)
+        return state
+
+    def _is_here(self, key: Key, met: _Met) -> bool:
+        """Whether a call is made while a function runs that got the connection from where it is not known.
+
+        Once that has returned, its caller may have ended the transaction by another name.
+        """
+        received = self.received.get(key, ())
+        return met.calls[: len(received)] == received
+
+    # Looking through what is not followed
+
+    def _look(self, function: Function, call: Invocation) -> tuple[_Met, ...]:
+        asked = (function.info, function.bound, call.positional, call.named)
+        known = self._known.get(asked)
+        if known is not None:
+            return known
+        times = self._asked.get(function.info, 0)
+        if times >= MOST_ASKED or self._left <= 0:
+            return ()
+        self._asked[function.info] = times + 1
+        self._known[asked] = ()  # what calls itself finds nothing more
+        found = self._walk(function, call)
+        self._known[asked] = found
+        return found
+
+    def _walk(self, function: Function, call: Invocation) -> tuple[_Met, ...]:
+        walker = self.walker
+        inner = walker.calls.frame_of(function, call.frame, call.span)
+        outer, self._found = self._found, []
+        steps, budget = walker.steps, walker.budget
+        walker.budget = steps + min(STEPS, self._left)
+        try:
+            with walker.quietly():
+                walker.calls.walked(function.info, inner, call._replace(flow=Flow()))
+        except TooMuchError:
+            pass
+        finally:
+            self._left -= walker.steps - steps
+            walker.steps, walker.budget = steps, budget
+            found, self._found = self._found, outer
+        depth = len(inner.calls)
+        return tuple(dict.fromkeys(met._replace(calls=met.calls[depth:]) for met in found))
+
+
+def _claims(connection: ConnectionState) -> bool:
+    """Whether its transaction is the one that took a job."""
+    return any(mark.deed is Deed.CLAIM for mark in connection.pending)
+
+
+def _named(callee: Value) -> tuple[str, str]:
+    """What something that is not followed is called, and what its owner is."""
+    if isinstance(callee, Unknown):
+        return callee.called, ""
+    if isinstance(callee, Bound) and isinstance(callee.receiver, Unknown):
+        return callee.name, callee.receiver.called
+    if isinstance(callee, Function) and callee.info.is_left_open and callee.info.owner is not None:
+        return callee.info.node.name, callee.info.owner.node.name
+    return "", ""
+
+
+def _leased(state: State) -> tuple[Mark, ...]:
+    """The claims of the job in hand that a time limit or a mark holds, so that it may be taken again."""
+    return tuple(claim for claim in state.job.claims if claim.how == "lease")
+
+
+def _told_at(met: _Met, connection: ConnectionState) -> tuple[Place, tuple[Place, ...]]:
+    """The call to speak of, and those inside it: the first on the way out that is made after the transaction wrote."""
+    shared = 0
+    for one, other in zip(connection.held_in, met.calls, strict=False):
+        if one != other:
+            break
+        shared += 1
+    way = (*met.calls[shared:], met.place)
+    return way[0], way[1:]

@@ -1,0 +1,1 @@
+"""What is asked through an ORM, as the SQL that it sends."""

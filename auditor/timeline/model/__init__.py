@@ -1,0 +1,1 @@
+"""What a walk knows at a moment, and what it has seen: values, connections, settings, jobs, events."""

@@ -1,0 +1,1 @@
+"""The walk through a program, from its entry points through calls, blocks and loops."""

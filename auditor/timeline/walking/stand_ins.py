@@ -1,0 +1,67 @@
+"""Who does the work where a program is written against an interface: the one class that fills its methods in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from auditor.python import nodes
+from auditor.timeline.model.values import Class, Function, Instance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from auditor.program.code import ClassInfo, FunctionInfo
+    from auditor.timeline.walking.walker import Walker
+
+#: A protocol of one method says too little of who is meant by it.
+_TELLING = 2
+_DEEPEST = 5
+
+
+class StandIns:
+    """Finds the class that an object of an abstract class or of a protocol is of, on behalf of a walk."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self._known: dict[FunctionInfo, ClassInfo | None] = {}
+
+    def of(self, receiver: Instance, member: Function) -> tuple[Instance, Function] | None:
+        """The object and its method, where a class leaves that open and one alone fills it in with a database's use.
+
+        Where there are more of them, which one is meant is not known; those that ask no database say nothing of it.
+        """
+        info = member.info
+        if not info.is_left_open or info.owner is None:
+            return None
+        if info not in self._known:
+            self._known[info] = None  # while its bases are looked up
+            self._known[info] = self._heir(info, info.owner)
+        heir = self._known[info]
+        if heir is None:
+            return None
+        filled = self.walker.objects.class_member(Class(heir), info.node.name)
+        if not isinstance(filled, Function):
+            return None
+        return replace(receiver, info=heir), replace(filled, guessed=True)
+
+    def _heir(self, info: FunctionInfo, owner: ClassInfo) -> ClassInfo | None:
+        name = info.node.name
+        found = [cls for cls in self._filling(owner) if (method := cls.method(name)) and self._works(method)]
+        return found[0] if len(found) == 1 else None
+
+    def _works(self, method: FunctionInfo) -> bool:
+        return not method.is_left_open and method in self.walker.program.relevance
+
+    def _filling(self, owner: ClassInfo) -> Iterator[ClassInfo]:
+        """The classes derived from it and, of a protocol, those that have all of its methods."""
+        methods = {name for name, member in owner.members.items() if isinstance(member, nodes.Function)}
+        shaped = owner.is_protocol and len(methods) >= _TELLING
+        names, waiting = {owner.node.name}, [cls for cls in self.walker.program.classes() if cls is not owner]
+        for _ in range(_DEEPEST):
+            more = [cls for cls in waiting if cls.base_names & names]
+            yield from (cls for cls in more if owner in self.walker.objects.lineage(cls))
+            names = {cls.node.name for cls in more}
+            waiting = [cls for cls in waiting if cls not in more]
+        if shaped:
+            yield from (cls for cls in waiting if not cls.is_protocol and methods <= cls.members.keys())
