@@ -10,6 +10,7 @@ import logging
 import re
 import sys
 import threading
+import weakref
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,8 @@ class Run:
     ended_by: BaseException | None = None
     #: asyncpg's pool runs its callbacks in the task that acquires or releases.
     callbacks: int = 0
+    #: The connections of psycopg and psycopg2 that the program has run statements on.
+    used: list[weakref.ref[Any]] = field(default_factory=list)
 
     def flag(self) -> bool:
         """An answer of outside code."""
@@ -129,7 +132,17 @@ class Run:
                 exec(compile(files["worker.py"], "worker.py", "exec"), worker.__dict__)
             except Exception as error:
                 self.ended_by = error
+        self._clear_up()
         return self
+
+    def _clear_up(self) -> None:
+        """Close what the program has left open: a server has only so many connections to give."""
+        for conn in {id(conn): conn for ref in self.used if (conn := ref()) is not None}.values():
+            if isinstance(conn, psycopg2.extensions.connection):
+                conn.close()
+            else:
+                conn.pgconn.finish()
+        self.used.clear()
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
@@ -142,6 +155,7 @@ class Run:
         )
 
         def execute(cursor: Any, query: str, params: Any = None, **options: Any) -> Any:
+            self.used.append(weakref.ref(cursor.connection))
             text, probe = self.meant(query)
             with self._noted(cursor, probe):
                 result = plain(cursor, text, params if text == query else None, **options)
@@ -150,6 +164,7 @@ class Run:
             return result
 
         async def execute_async(cursor: Any, query: str, params: Any = None, **options: Any) -> Any:
+            self.used.append(weakref.ref(cursor.connection))
             text, probe = self.meant(query)
             with self._noted(cursor, probe):
                 result = await waiting(cursor, text, params if text == query else None, **options)
@@ -168,6 +183,7 @@ class Run:
 
         class Cursor(psycopg2.extensions.cursor):  # type: ignore[misc]
             def execute(self, query: str, params: Any = None) -> None:
+                watched.used.append(weakref.ref(self.connection))
                 text, probe = watched.meant(query)
                 with watched._noted(self, probe):
                     super().execute(text, params if text == query else None)
