@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from auditor.files import Inventory
     from auditor.findings import Place
     from auditor.program.catalogue import Locator
-    from auditor.program.code import ModuleInfo
+    from auditor.program.code import ClassInfo, ModuleInfo
     from auditor.progress import Progress
     from auditor.python import nodes
 
@@ -240,8 +240,11 @@ def _load_loaders(program: Program, left: list[SourceFile], jobs: int | None) ->
 def _load_users(program: Program, left: list[SourceFile], jobs: int | None) -> None:
     """Read the files that mention a name that matters, then those that mention what uses it, and so on."""
     searched: dict[str, frozenset[str]] = {}
+    filling: set[ClassInfo] = set()
     for _ in range(ROUNDS):
-        _load_interfaces(program)
+        fresh_owners = program.telling.reach.owners - filling
+        filling |= fresh_owners
+        _load_interfaces(program, fresh_owners)
         # A name is looked for again where a class that inherits it has been read since.
         fresh = {name: home for name, home in program.telling.reach.names.items() if home != searched.get(name)}
         if not fresh or not left:
@@ -263,9 +266,9 @@ def _load_users(program: Program, left: list[SourceFile], jobs: int | None) -> N
         left = [file for file in left if file not in taken]
 
 
-def _load_interfaces(program: Program) -> None:
+def _load_interfaces(program: Program, owners: Iterable[ClassInfo]) -> None:
     """Read the interfaces that classes which matter fill in: who is written against those means these, too."""
-    for owner in program.telling.reach.owners:
+    for owner in sorted(owners, key=lambda owner: (owner.module.path, owner.qualname)):
         for imported in owner.module.imports:
             if imported.name not in owner.base_names or imported.attribute is None:
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from auditor.sql.meaning import hole
 from auditor.timeline.model.values import Bound, Items, Pool, Text, Unknown, Value
 
@@ -34,6 +36,7 @@ def compared(operator: str, left: Value, right: Value) -> bool | None:
     return None if inside is None else inside is (operator == "in")
 
 
+@cache
 def answered(called: str) -> bool | None:
     """What a function answers whose name asks for the database in use; None for all others."""
     asks, _, rest = called.lower().lstrip("_").partition("_")
