@@ -237,8 +237,6 @@ def _is_annotated(value: object) -> bool:
     return isinstance(value, nodes.Subscript) and isinstance(value.value, nodes.Name) and value.value.id == "Annotated"
 
 
-#: Classes are derived from these whatever they do.
-_TELL_NOTHING = frozenset({"ABC", "Protocol", "Generic", "object", "BaseModel", "Model", "Base", "Exception"})
 #: Under this name a model has the manager that makes its queries.
 _MANAGER = "objects"
 

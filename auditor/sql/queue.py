@@ -115,7 +115,7 @@ class Step(NamedTuple):
     @property
     def takes_stalled(self) -> bool:
         """Whether a claim asks for nothing but jobs that others have."""
-        return bool(self.asks) and set(self.asks) <= {"running", "active"}
+        return bool(self.asks) and set(self.asks) <= words.HELD
 
     @property
     def is_put_off(self) -> bool:
@@ -249,7 +249,7 @@ def _kinds_of_update(step: Step, query: Query, conditions: list[Comparison]) -> 
     if _is_claim(step, query, conditions) and not people:
         return [StepKind.CLAIM]
     kinds = []
-    stalled = not step.by_id and bool(step.watches or {"running", "active"} & asked_states(conditions))
+    stalled = not step.by_id and bool(step.watches or words.HELD & asked_states(conditions))
     released = "queued" in states or (not states and cleared(query, words.is_token) and not step.token)
     if released:
         kinds.append(StepKind.REAP if stalled else StepKind.REQUEUE)
@@ -378,7 +378,7 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
 
 def _looks_for_jobs(query: Query) -> bool:
     """Whether a query without a lock asks for jobs that wait, some at a time, or for those that have stalled."""
-    held = {"running", "active"} & asked_states(query.conditions)
+    held = words.HELD & asked_states(query.conditions)
     if names_something(query):
         return bool(held)
     waits = asks_for_free(query.conditions) and (query.limit is not None or words.is_queue(_table_of(query)))

@@ -331,7 +331,7 @@ def _is_unsent(found: Comparison) -> bool:
 
 def overdue(conditions: Sequence[Comparison]) -> str:
     """The column whose age shows that a job has stalled."""
-    held = bool({"running", "active"} & asked_states(conditions))
+    held = bool(words.HELD & asked_states(conditions))
     for named in (words.is_until, words.is_heartbeat, words.is_started, _is_time):
         for found in conditions:
             old = found.operator in ("<", "<=") and found.value.kind in _TIMES

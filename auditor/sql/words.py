@@ -250,6 +250,8 @@ _STATES = {
     "dead": """dead dead_letter deadletter dead_lettered buried discarded abandoned exhausted poisoned poison dlq
         permanently_failed failed_permanently gave_up crashed lost""",
 }
+#: The states of jobs that somebody has.
+HELD = frozenset({"running", "active"})
 _STATE_OF = {"_".join(words(word)): state for state, names in _STATES.items() for word in names.split()}
 
 

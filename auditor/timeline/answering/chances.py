@@ -12,9 +12,7 @@ from auditor.timeline.leaving.services import SLEEP
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from auditor.findings import Place
     from auditor.program import Program
-    from auditor.program.code import FunctionInfo
     from auditor.timeline.model.events import Reached
 
 _Body = tuple[nodes.Node, ...]
@@ -32,7 +30,7 @@ def sure_of(program: Program, reached: Reached) -> Confidence:
 
 def _waits_to_try_again(program: Program, reached: Reached) -> bool:
     """Whether it is a pause after a failure: what failed has most often taken the transaction with it."""
-    function = _function_at(program, reached.at) if reached.reach.what == SLEEP else None
+    function = program.function_at(reached.at) if reached.reach.what == SLEEP else None
     return function is not None and _follows_failure(function.node.body, reached.at.line)
 
 
@@ -60,7 +58,7 @@ def _is_chosen(program: Program, reached: Reached) -> bool:
     What is called may ask again what the branch was chosen by.
     """
     begun = reached.held.begun
-    function = _function_at(program, begun) if begun is not None else None
+    function = program.function_at(begun) if begun is not None else None
     if begun is None or function is None:
         return False
     parts = list(descend(function.node.body, into_functions=False))
@@ -72,11 +70,6 @@ def _is_chosen(program: Program, reached: Reached) -> bool:
     calls = [(one, last_name(one.function)) for one in parts if isinstance(one, nodes.Call)]
     around = {name for one, name in calls if id(one) in inside and one.span[0] in through}
     return any(name in around for one, name in calls if id(one) not in inside)
-
-
-def _function_at(program: Program, place: Place) -> FunctionInfo | None:
-    module = program.module_at(place.path)
-    return module.function_at(place.line) if module is not None else None
 
 
 def _holds(part: object, line: int) -> bool:

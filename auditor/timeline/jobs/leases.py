@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
-from auditor.sql.words import is_run_at, is_started, is_until
+from auditor.sql.words import HELD, is_run_at, is_started, is_until
 from auditor.timeline.model.connection import READ, Deed
 
 if TYPE_CHECKING:
@@ -74,8 +74,6 @@ _ENDS = (StepKind.FINISH, StepKind.FAIL, StepKind.REQUEUE)
 _TRIED = (*_ENDS, StepKind.BURY)
 #: What shows that the jobs of a table are worked off.
 _OF_JOBS = (*_ENDS, StepKind.COUNT, StepKind.BOUND, StepKind.EXTEND, StepKind.REAP, StepKind.BURY)
-#: The states of jobs that somebody has.
-_HELD = frozenset({"running", "active"})
 #: The clocks that stand still while a transaction lasts.
 STILL = frozenset({"now", "current_timestamp", "transaction_timestamp", "localtimestamp"})
 
@@ -160,7 +158,7 @@ class LeaseQueue:
         looks = [
             at
             for at in self.every(StepKind.LOOK, StepKind.CLAIM)
-            if at.step.how != "lease" and (at.step.watches or _HELD & set(at.step.asks))
+            if at.step.how != "lease" and (at.step.watches or HELD & set(at.step.asks))
         ]
         one_by_one = self.every(StepKind.REQUEUE, StepKind.FAIL, StepKind.BURY)
         rescues = (at for at in one_by_one if at.step.by_id and any(_is_found_by(at, look) for look in looks))
@@ -239,13 +237,13 @@ class LeaseQueue:
         many = (
             step
             for step in back
-            if not step.by_id and (step.kind not in wakes or not step.asks or _HELD.intersection(step.asks))
+            if not step.by_id and (step.kind not in wakes or not step.asks or HELD.intersection(step.asks))
         )
         looks = (step for step in self.may_any_of(StepKind.LOOK, StepKind.CLAIM) if step.watches or step.states)
         stalled = any(step.kind is StepKind.LOOK or step.watches for step in looks)
         # Who locks those that somebody has, and not one by its id, looks after them.
         locks = (step for step in self.may_any_of(StepKind.CLAIM) if step.how == "row lock")
-        watched = any(_HELD.intersection(step.asks) for step in locks)
+        watched = any(HELD.intersection(step.asks) for step in locks)
         return self.retaken_by is not None or bool(self.rescues) or any(True for _ in many) or stalled or watched
 
     # Fences
@@ -302,7 +300,7 @@ class LeaseQueue:
     def leaves_lost_jobs(self) -> bool:
         """Whether a job whose worker dies stays marked as taken for ever: nothing takes back or asks for such."""
         claim = self.claim.step
-        marked = bool(_HELD & set(claim.states)) or bool(claim.token or claim.until)
+        marked = bool(HELD & set(claim.states)) or bool(claim.token or claim.until)
         # A claim that is committed with the end of its job goes with the worker.
         ends = list(self.every(*_ENDS))
         alone = any(at.step.kind is StepKind.FINISH and not at.is_in_claim for at in ends)
@@ -332,7 +330,7 @@ class LeaseQueue:
         # What also asks for those that somebody has counts them, and takes none.
         return any(
             (not step.by_id or step.how != "lease")
-            and not (step.kind is StepKind.LOOK and _HELD.intersection(step.asks))
+            and not (step.kind is StepKind.LOOK and HELD.intersection(step.asks))
             for step in (*ran, *defined)
         )
 
@@ -400,7 +398,7 @@ def _is_found_by(rescue: At, look: At) -> bool:
     if rescue.ran.symbol == look.ran.symbol:
         return True
     together = rescue.ran.caller == look.ran.symbol or look.ran.caller == rescue.ran.symbol
-    return together and bool(look.step.watches or _HELD & set(rescue.step.asks))
+    return together and bool(look.step.watches or HELD & set(rescue.step.asks))
 
 
 def _renews(beat: At, taker: At) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.sql.queue_view import asked_states
-from auditor.sql.words import is_moment
+from auditor.sql.words import HELD, is_moment
 from auditor.timeline.model.events import Event, Ran
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from auditor.program.program import Program
     from auditor.sql.meaning import Query, Statement
 
-#: States of jobs that somebody has.
-_HELD = frozenset({"running", "active"})
 _BY_SIZE = frozenset({"<", "<=", ">", ">="})
 
 
@@ -30,7 +28,7 @@ def _asked_beside(statement: Statement) -> Iterator[str]:
     if top is None or top.target is None or not any(map(_asks_age, statement.queries)):
         return
     for query in statement.queries:
-        if query.role != "top" and _HELD & asked_states(query.conditions):
+        if query.role != "top" and HELD & asked_states(query.conditions):
             yield from (table.name for table in query.tables if table.name != top.target.name)
 
 

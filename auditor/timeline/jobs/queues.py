@@ -422,8 +422,7 @@ class Queues:
     def _marked(self) -> frozenset[str]:
         """The tables whose jobs are marked as taken before they are done, or are asked for as such."""
         many = (told.step for told in self._told if told.step.kind in _ASKED_FOR and not told.step.by_id)
-        held = (step for step in many if step.asks and {"running", "active"}.issuperset(step.asks))
-        asked = {step.table for step in held if step.table}
+        asked = {step.table for step in many if step.takes_stalled and step.table}
         return frozenset(asked.union(claim.step.table for claim in self.claims() if claim.step.how == "lease"))
 
     def _calls_off(self, event: Unguarded) -> bool:

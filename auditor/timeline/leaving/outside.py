@@ -33,10 +33,12 @@ _TELLING = {
     **dict.fromkeys(("xadd", "basic_publish", "send_and_wait", "send_task"), QUEUE),
     **dict.fromkeys(("chat_postMessage",), CLOUD),
 }
+#: What sends one of Celery's tasks to its workers.
+SENDING = names("delay apply_async")
 #: What a task's decorator gives it that sends it to the workers, by the decorator's last name.
 _SENDS = {
-    "task": names("delay apply_async"),
-    "shared_task": names("delay apply_async"),
+    "task": SENDING,
+    "shared_task": SENDING,
     "actor": names("send send_with_options"),
 }
 #: Calls that are felt twice when they are made twice: what puts a thing in its place, or takes it away, is none.
@@ -94,11 +96,7 @@ def _by_its_looks(name: str) -> Outside | None:
         return None
     words = _split(path[-1])
     sends = bool(words) and words[0] in _REMOTE
-    asks = (
-        len(words) > 1
-        and words[0] in ("get", "fetch", "list", "create")
-        and made.lower().endswith(("apiclient", "api"))
-    )
+    asks = len(words) > 1 and words[0] in _ASKS and made.lower().endswith(("apiclient", "api"))
     return Outside(CLOUD, repeats=sends, sure=Confidence.MEDIUM) if sends or asks else None
 
 

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence
 from auditor.python import nodes
-from auditor.timeline.leaving.outside import Outside, dotted, hands_on, is_idle, is_keyed, outside, outside_method
+from auditor.timeline.leaving.outside import (
+    SENDING,
+    Outside,
+    dotted,
+    hands_on,
+    is_idle,
+    is_keyed,
+    outside,
+    outside_method,
+)
 from auditor.timeline.model.connection import Deed
 from auditor.timeline.model.entries import Entry
 from auditor.timeline.model.events import Reached, Repeated
@@ -35,8 +44,6 @@ if TYPE_CHECKING:
 #: Expressions looked at for one function that is not followed otherwise, and for all of them together.
 STEPS = 1_500
 ALL_STEPS = 60_000
-#: What sends a task, on the class that Celery makes of it.
-_SENDING = ("delay", "apply_async")
 #: A function is looked through for so many different arguments.
 MOST_ASKED = 3
 
@@ -114,7 +121,7 @@ class Scout:
             for name, value in decorator.keywords
             if name == "base"
         ]
-        return any(isinstance(objects.class_member(base, name), Function) for base in given for name in _SENDING)
+        return any(isinstance(objects.class_member(base, name), Function) for base in given for name in SENDING)
 
     def hand_on(self, callee: Value, call: Invocation) -> State:
         """A job that is given to something that only its names tell of: the state after it, if they say it is sent.

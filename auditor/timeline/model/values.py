@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Union
 from auditor.frozen import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from auditor.findings import Place
     from auditor.program.code import ClassInfo, FunctionInfo, ModuleInfo
     from auditor.program.origins import Origin
@@ -493,10 +495,15 @@ def holds_connection(value: Value) -> Key | None:
         return value.connection
     if isinstance(value, (Items, Either)):
         parts = value.items if isinstance(value, Items) else value.options
-        return next((key for part in parts if (key := holds_connection(part)) is not None), None)
+        return connection_among(parts)
     if isinstance(value, Mapping):
-        return next((key for _, part in value.pairs if (key := holds_connection(part)) is not None), None)
+        return connection_among(part for _, part in value.pairs)
     return None
+
+
+def connection_among(values: Iterable[Value]) -> Key | None:
+    """The first connection that one of several values is or carries."""
+    return next((key for value in values if (key := holds_connection(value)) is not None), None)
 
 
 def key_of(receiver: Value) -> Key:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from auditor.python import nodes
 from auditor.timeline.model.connection import Life
-from auditor.timeline.model.values import Connection, Instance, Made, holds_connection
+from auditor.timeline.model.values import Connection, Instance, Made, connection_among, holds_connection
 
 if TYPE_CHECKING:
     from auditor.program.code import ClassInfo
@@ -29,7 +29,7 @@ class Carried:
         key = holds_connection(value)
         if key is None and isinstance(value, Made) and value.name in _BUNDLES:
             kept = (*value.arguments, *(one for _, one in value.keywords))
-            key = next((found for one in kept if (found := holds_connection(one)) is not None), None)
+            key = connection_among(kept)
         if key is None and isinstance(value, Instance):
             key = self._kept_by(value, state)
         if key is None or self.walker.database.connecting.is_only_said(key):
@@ -42,8 +42,7 @@ class Carried:
         lineage = list(self.walker.objects.lineage(value.info))
         if not any(info.commits for info in lineage) and not all(map(_only_keeps, lineage)):
             return None
-        kept = state.heap.get(value.key, {}).values()
-        return next((key for one in kept if (key := holds_connection(one)) is not None), None)
+        return connection_among(state.heap.get(value.key, {}).values())
 
     def _said(self, state: State, frame: Frame) -> Key | None:
         """The only connection that the function has taken out, where it says that it hands one out."""

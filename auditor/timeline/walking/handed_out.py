@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from auditor.findings import Confidence
 from auditor.timeline.model import connection as change
-from auditor.timeline.model.carried import Carried
 from auditor.timeline.model.connection import Life
 from auditor.timeline.model.values import options_of
+from auditor.timeline.walking.carried import Carried
 
 if TYPE_CHECKING:
     from auditor.python import nodes

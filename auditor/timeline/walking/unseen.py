@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.findings import Confidence
 from auditor.timeline.connections.sessions import ELSEWHERE
-from auditor.timeline.leaving.outside import dotted, is_client, outside
-from auditor.timeline.model.carried import Carried
+from auditor.timeline.leaving.outside import SENDING, dotted, is_client, outside
 from auditor.timeline.model.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.model.events import Stranded, Worked
 from auditor.timeline.model.invocation import called_name
@@ -21,9 +20,10 @@ from auditor.timeline.model.values import (
     Made,
     Pool,
     Unknown,
+    connection_among,
     from_row,
-    holds_connection,
 )
+from auditor.timeline.walking.carried import Carried
 from auditor.timeline.walking.objects import MAKES
 
 if TYPE_CHECKING:
@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 _LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
 #: Methods of collections: what they are given is kept for later.
 _KEEPS = frozenset({"append", "appendleft", "add", "discard", "extend", "setdefault"})
-#: Methods of a broker's tasks: a job that is handed on so is worked on by another process, which may count it.
-_HANDS_ON = frozenset({"delay", "apply_async"})
-#: What all of them do with a job is no work on it.
-_NO_WORK = _LOGS | _KEEPS | _HANDS_ON | MAKES
+#: What both do with a job is no work on it.
+_NO_WORK = _LOGS | _KEEPS | MAKES
 #: Verbs for doing what a job asks for, whatever comes of it.
 _WORKS = frozenset({"run", "execute", "handle", "process", "perform", "work", "call", "invoke", "dispatch", "apply"})
 
@@ -56,7 +54,7 @@ class Unseen:
 
     def opaque(self, callee: Value, call: Invocation) -> Results:
         """A call that is not followed. Given a connection it may use it; given a job it may do the job's work."""
-        key = next((found for value in call.everything if (found := holds_connection(value)) is not None), None)
+        key = connection_among(call.everything)
         row = any(from_row(value) for value in call.everything)
         if row and key is None:
             call = call.at(self.walker.scout.hand_on(callee, call))
@@ -140,8 +138,8 @@ class Unseen:
 
     def _for_effect(self, callee: Value, call: Invocation) -> bool:
         """Whether a call that is given a job does its work: it is no function that only makes something of it."""
-        if called_name(callee).removesuffix("()") in _HANDS_ON:
-            return False
+        if called_name(callee).removesuffix("()") in SENDING:
+            return False  # another process works on it, and may count it
         if isinstance(callee, Unknown) or _does_work(callee) or _leaves(callee):
             return True
         makes = isinstance(callee, Function) and callee.info.gives_value
