@@ -8,11 +8,14 @@ made it and then of each attribute: `pika.BlockingConnection.channel.basic_publi
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence
-from auditor.timeline.leaving.services import CLOUD, HTTP, LIBRARIES, QUEUE, RECEIVER, names
+from auditor.timeline.leaving.services import CLOUD, HTTP, LIBRARIES, MAIL, QUEUE, RECEIVER, names
 from auditor.timeline.model.values import Bound, External, Function, Items, Literal, Made, Mapping, Text, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Outside(NamedTuple):
@@ -106,6 +109,37 @@ def outside_method(callee: Bound) -> Outside | None:
         sent = any(callee.name in _SENDS.get(name, ()) for name in callee.receiver.info.decorator_names)
         return Outside(QUEUE, repeats=True, hands_over=True) if sent else None
     return Outside(_TELLING[callee.name], repeats=True) if callee.name in _TELLING else None
+
+
+#: What letters are called that send themselves, and the packages that such letters are of.
+_LETTERS = names("mail email letter message msg")
+_POSTS = ("django.core.mail", "smtplib", "aiosmtplib", "flask_mail", "flask_mailman", "redmail", "emails")
+
+
+def is_a_letter(name: str, called: str, loads: Iterable[str]) -> Outside | None:
+    """Whether `letter.send()` sends a mail, in a module that loads what mails are sent with."""
+    words = _split(called)
+    if name != "send" or not words or words[-1] not in _LETTERS:
+        return None
+    posts = any(one == package or one.startswith(f"{package}.") for one in loads for package in _POSTS)
+    return Outside(MAIL, repeats=True, sure=Confidence.MEDIUM) if posts else None
+
+
+#: Backends of mail that send nothing anywhere, by their modules.
+_LOCAL = ("backends.console", "backends.locmem", "backends.filebased", "backends.dummy")
+
+
+def stays_here(callee: Value) -> bool:
+    """Whether what is called is of something that was told to reach nobody: a mail backend that only prints."""
+    made = callee
+    while isinstance(made, Bound):
+        made = made.receiver
+    if not isinstance(made, Made):
+        return False
+    told = (made.argument(0, "backend"), made.argument(5, "connection"))
+    inner = [one for one in told if isinstance(one, Made)]
+    texts = (one.value for one in told if isinstance(one, Text))
+    return any(local in text for text in texts for local in _LOCAL) or any(map(stays_here, inner))
 
 
 #: What hands a job on, where a program is given what does it: a callback, or an object of a protocol.

@@ -17,10 +17,12 @@ from auditor.timeline.leaving.outside import (
     Outside,
     dotted,
     hands_on,
+    is_a_letter,
     is_idle,
     is_keyed,
     outside,
     outside_method,
+    stays_here,
 )
 from auditor.timeline.model.connection import Deed
 from auditor.timeline.model.entries import Entry
@@ -85,7 +87,7 @@ class Scout:
 
     def meet(self, callee: Value, call: Invocation) -> State:
         """A call into a library, or of something unknown: the state after it, if it reaches outside."""
-        name, reach = self._reach(callee)
+        name, reach = self._reach(callee, call)
         if reach is None or is_idle(name, call.argument(0)):
             return call.state
         # What calls this is never taken for a function that only computes.
@@ -95,10 +97,10 @@ class Scout:
         keyed = is_keyed(call.everything, call.named)
         return self._note(_Met(call.place, name, reach, call.frame.calls, keyed), call)
 
-    def _reach(self, callee: Value) -> tuple[str, Outside | None]:
+    def _reach(self, callee: Value, call: Invocation) -> tuple[str, Outside | None]:
         name = dotted(callee)
         if name is not None:
-            return name, outside(name)
+            return name, None if stays_here(callee) else outside(name)
         if not isinstance(callee, Bound):
             return "", None
         if isinstance(callee.receiver, Instance):
@@ -106,6 +108,10 @@ class Scout:
             found = [f"{base}.{callee.name}" for base in bases]
             return next(((base, reach) for base in found if (reach := outside(base))), ("", None))
         reach = outside_method(callee)
+        if reach is None and isinstance(callee.receiver, Unknown) and not call.positional:
+            called = callee.receiver.called
+            loads = (part.loads for part in call.frame.module.imports)
+            return f"{called}.{callee.name}", is_a_letter(callee.name, called, loads)
         return callee.name, None if reach is not None and self._sends_by_itself(callee) else reach
 
     def _sends_by_itself(self, callee: Bound) -> bool:

@@ -157,6 +157,11 @@ class Objects:
         if isinstance(member, Function):
             filled = self.walker.stand_ins.of(receiver, member) if isinstance(receiver, Instance) else None
             return self._method(*(filled or (receiver, member)), state, frame, flow, span)
+        if isinstance(receiver, Instance) and isinstance(member, Made) and member.name == "builtins.property":
+            asked = member.argument(0, "fget")
+            if isinstance(asked, Function):
+                asked = replace(asked, bound=receiver)
+                return self.walker.calls.apply(asked, Invocation((), (), state, frame, flow, span))
         if member is not None:
             value = self._enum_member(receiver, name, member)
             return [(state, UNKNOWN if self._is_of_new_ones(receiver, name, value) else value)]
