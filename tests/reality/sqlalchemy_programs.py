@@ -123,6 +123,8 @@ class _Writer:
         #: The job at hand works on a session, or on a connection; in autocommit nothing is begun on it.
         self.session = False
         self.begins = True
+        #: Going back into the pool, a connection is set back to its isolation level by a statement.
+        self.keeps_level = False
         #: How many blocks of transactions stand around.
         self.blocks = 0
 
@@ -175,7 +177,9 @@ class _Writer:
             # A block would lose count of what a text ends.
             return [self.statement()]
         if kind == 5:
-            run = f'    {{await }}conn.execute(text("{self.one_of(CONTROLS)}"))'
+            # In autocommit psycopg2 ends nothing: the level cannot be set back, which raises no SQLAlchemyError.
+            controls = CONTROLS if self.begins or not self.keeps_level else CONTROLS[1:]
+            run = f'    {{await }}conn.execute(text("{self.one_of(controls)}"))'
             return ["try:", run, f"    {self.probe()}", "except exc.DBAPIError:", "    {await }conn.rollback()"]
         return self.block(kind - 6 if self.begins else 4 + self.pick(4), depth - 1)
 
@@ -227,6 +231,7 @@ def programs(draw: st.DrawFn, name: str) -> str:
     """The source of a worker with one pool and some jobs on it, one after the other."""
     dialect, waits = DIALECTS[name]
     writer = _Writer(draw)
+    writer.keeps_level = dialect.endswith("psycopg2")
     options, listener = writer.one_of(_OPTIONS), writer.one_of(_LISTENERS)
     jobs, calls = [], []
     for number in range(1 + writer.pick(3)):

@@ -304,6 +304,80 @@ conn.close()
     ),
 }
 
+#: What SQLAlchemy over asyncpg does otherwise: commit() and rollback() end only what it has begun itself.
+OVER_ASYNCPG = {
+    "those who listen for a begin hear of each of the library's own, whatever a text has begun": """
+async def job():
+    async with alone.connect() as conn:
+        await conn.execute(text("BEGIN"))
+        await conn.commit()
+        note(1, (await conn.execute(text("SELECT probe(1)"))).scalar())
+
+
+@event.listens_for(engine.sync_engine, "begin")
+def set_in_transaction(connection):
+    connection.exec_driver_sql("SET LOCAL app.tenant = '7'")
+""",
+    "the next borrower finds an aborted transaction that a text has begun in autocommit": """
+async def job():
+    try:
+        async with alone.connect() as conn:
+            await conn.execute(text("BEGIN"))
+            await conn.execute(text("SELECT 1 / 0"))
+    except exc.DBAPIError:
+        async with alone.connect() as conn:
+            try:
+                note(1, (await conn.execute(text("SELECT probe(1)"))).scalar())
+            except exc.DBAPIError:
+                await conn.rollback()
+""",
+    "a session sends no savepoint before the first statement inside": """
+async def job():
+    async with AsyncSession(engine) as conn:
+        try:
+            await conn.execute(text("SELECT 1 / 0"))
+        except exc.DBAPIError:
+            async with conn.begin_nested():
+                await conn.commit()
+        note(1, (await conn.execute(text("SELECT probe(1)"))).scalar())
+""",
+    "nor where the text of a statement has ended the transaction": """
+async def job():
+    async with AsyncSession(engine) as conn:
+        await conn.execute(text("COMMIT"))
+        async with conn.begin_nested():
+            await conn.commit()
+        note(1, (await conn.execute(text("SELECT probe(1)"))).scalar())
+""",
+}
+_OVER_ASYNCPG = """
+import asyncio
+
+from notes import note
+from place import PLACE
+from sqlalchemy import event, exc, text
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+
+engine = create_async_engine(f"postgresql+asyncpg://{PLACE}", pool_size=1, max_overflow=0)
+alone = engine.execution_options(isolation_level="AUTOCOMMIT")
+"""
+_RUN = """
+
+async def main():
+    await job()
+    await engine.dispose()
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("job", OVER_ASYNCPG.values(), ids=OVER_ASYNCPG.keys())
+def test_the_audit_agrees_with_the_server_under_sqlalchemy_over_asyncpg(
+    postgres: OwnServer, tmp_path: Path, job: str
+) -> None:
+    agree(f"{_OVER_ASYNCPG.lstrip()}\n{job}{_RUN}", "", tmp_path, postgres.dsn)
+
 
 @pytest.mark.parametrize("found", PG8000.values(), ids=PG8000.keys())
 def test_the_audit_agrees_with_the_server_under_pg8000(

@@ -46,6 +46,8 @@ MISPLACED = "misplaced"
 NOT_ENTERED = (REFUSED, FORBIDDEN, MISPLACED)
 #: It has begun nothing, and takes part in the transaction around it.
 _JOINED = "joined"
+#: Its SAVEPOINT would be refused, and is sent only with the first statement inside.
+UNSENT = "unsent"
 #: It has kept the connection open, too.
 _HELD = "held, "
 
@@ -73,6 +75,8 @@ class DriverBlocks:
             return [(inside, Connection(manager.key), ("hold", manager.key, 0))]
         if manager.kind == "begun":
             begun = self.database.state_of(manager.key, state)
+            if manager.how == UNSENT:
+                return [(state, manager, (UNSENT, manager.key, 0))]
             inside = state.connect(manager.key, replace(begun, blocks=begun.blocks + 1))
             return [(inside, manager, (manager.how, manager.key, manager.depth))]
         if manager.kind == "borrow" and self.database.tasks.is_one(manager.key):
@@ -177,8 +181,8 @@ class DriverBlocks:
             return self._leave_outer(exit_as, state, raised, frame, span, flow)
         if how == "hold":
             return self._let_go(key, state)
-        if how in ("nothing", *NOT_ENTERED):
-            return [state]
+        if how in ("nothing", UNSENT, *NOT_ENTERED):
+            return [self.left_unsent(key, state) if how == UNSENT else state]
         known = self.database.state_of(key, state)
         if how != "borrow" and known.status is Status.CLOSED:
             return [self._leave_barred(key, state) if known.barred else state]
@@ -200,6 +204,13 @@ class DriverBlocks:
         if how == _JOINED:
             return [self._leave_joined(key, raised, state, place)]
         return self._leave_begun(exit_as, end, state, frame, span, flow)
+
+    def left_unsent(self, key: Key, state: State) -> State:
+        """A block whose SAVEPOINT was never sent: outside of a transaction statements run again after it."""
+        known = self.database.state_of(key, state)
+        if not (known.doomed and known.misled):
+            return state
+        return state.connect(key, replace(known, status=Status.IDLE, doomed=False, aborted_at=None))
 
     def _leave_borrowed(self, exit_as: ExitAs, end: str, state: State, frame: Frame, span: nodes.Span) -> list[State]:
         _, key, pool = exit_as

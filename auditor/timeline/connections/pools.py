@@ -163,12 +163,8 @@ class Pools:
             state = state.disconnect(waiting)
         if returned is not None and info.single:
             aged = tuple(setting.aged(None) for setting in returned.settings)
-            fresh = self.fresh(info, place)
-            connection = (
-                replace(fresh, settings=aged)
-                if info.driver.client_dbapis
-                else replace(returned, settings=aged, made=place)
-            )
+            returned = replace(returned, settings=aged, made=place)
+            connection = self._as_of(returned, self.fresh(info, place)) if info.driver.client_dbapis else returned
             starts = [state.connect(key, connection)]
         else:
             starts = self._configured(info, key, state.connect(key, self.fresh(info, place)), frame, span)
@@ -198,6 +194,25 @@ class Pools:
             user=info.user,
             commits_writes=info.commits_writes and not info.sessions,
             root=self.walker.root,
+        )
+
+    @staticmethod
+    def _as_of(returned: ConnectionState, fresh: ConnectionState) -> ConnectionState:
+        """What the session still holds, under the options of who borrows it: each brings its own.
+
+        In autocommit nothing has ended a transaction that the text of a statement has begun.
+        """
+        if not returned.in_transaction:
+            return replace(fresh, settings=returned.settings)
+        return replace(
+            fresh,
+            settings=returned.settings,
+            status=returned.status,
+            begun=returned.begun,
+            savepoints=returned.savepoints,
+            wrote=returned.wrote,
+            snapshot=returned.snapshot,
+            aborted_at=returned.aborted_at,
         )
 
     def _configured(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:

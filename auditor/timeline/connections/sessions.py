@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from auditor import drivers
 from auditor.drivers.model import Callback, Driver, Thing
+from auditor.timeline.connections.driver_blocks import UNSENT
 from auditor.timeline.connections.listeners import Listeners
 from auditor.timeline.connections.pools import FOR_COROUTINES, PoolInfo
 from auditor.timeline.connections.startup import startup_settings, user_of
@@ -310,8 +311,7 @@ class Sessions:
         key = receiver.key
         before = self.database.state_of(key, call.state)
         driver = drivers.by_name(before.driver)
-        open_already = before.under_way or (before.in_transaction and not self.commits_writes(key, before))
-        if before.barred or (not nested and open_already):
+        if before.barred or (not nested and self._has_begun(key, before)):
             return self.refused(driver, call)
         results: Results = []
         for state in self.begun(key, call):
@@ -321,6 +321,11 @@ class Sessions:
                 continue
             ended = connection.status is Status.IDLE
             refused = connection.status is Status.ABORTED or (ended and connection.misled)
+            if refused and self.is_session(key):
+                # It sends its SAVEPOINT with the first statement inside, which is refused; without one nothing is sent.
+                unsent = replace(connection, status=Status.ABORTED, doomed=ended or connection.doomed)
+                results.append((state.connect(key, unsent), Block("begun", key, call.span, how=UNSENT)))
+                continue
             if refused or connection.autocommit is Autocommit.ON:
                 self.database.endings.may_fail(key, state, call.flow, call.span, call.frame)
                 continue
@@ -346,7 +351,7 @@ class Sessions:
     def begun(self, key: Key, call: Invocation) -> list[State]:
         """The states in which a transaction is open on the connection, those who listen having been told."""
         connection = self.database.state_of(key, call.state)
-        if connection.under_way or (connection.in_transaction and not self.commits_writes(key, connection)):
+        if self._has_begun(key, connection):
             return [call.state]
         if connection.autocommit is Autocommit.ON or connection.in_transaction:
             own = call.state.connect(key, replace(connection, under_way=True))
@@ -383,14 +388,25 @@ class Sessions:
         listens = self.listeners.of_begin(key, call.state) or (
             info is not None and self.listeners.callbacks(info, Callback.CHECKOUT)
         )
-        begun = connection.in_transaction or connection.under_way or self.commits_writes(key, connection)
+        begun = self._has_begun(key, connection) or self.commits_writes(key, connection)
         return [call.state] if begun or not listens else self.begun(key, call)
+
+    def _has_begun(self, key: Key, connection: ConnectionState) -> bool:
+        """Whether the library takes a transaction of its own to be open.
+
+        In autocommit it has seen none that the text of a statement has begun.
+        """
+        if connection.under_way or connection.autocommit is Autocommit.ON:
+            return connection.under_way
+        return connection.in_transaction and not self.commits_writes(key, connection)
 
     def by_hand(self, block: Block, name: str, call: Invocation) -> Results:
         """`transaction.commit()`, `.rollback()` and `.close()`."""
         connection = self.database.state_of(block.key, call.state)
         if name not in ("commit", "rollback", "close"):
             return [(call.state, UNKNOWN)]
+        if block.how == UNSENT:
+            return [(self.database.blocks.left_unsent(block.key, call.state), NONE)]
         if block.how == "savepoint" and len(connection.savepoints) <= block.depth:
             return [(call.state, NONE)]
         raised = None if name == "commit" else self.walker.raised("python", None, call.span, call.frame)
