@@ -17,9 +17,10 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         if queue.retaken_by is None or not queue.unfenced:
             continue
         first, *others = queue.unfenced
+        by = "its id and a state that the next worker gives it too" if first.step.asks else "its id alone"
         finding = RULE.at(
             first.place,
-            "the job is ended by its id alone: a worker that lost it to another still ends it, while the other runs it",
+            f"the job is ended by {by}: a worker that lost it to another still ends it, while the other runs it",
         ).see(queue.claim.place, "the job is claimed here")
         if queue.retaken_by.place != queue.claim.place:
             finding = finding.see(queue.retaken_by.place, "and given to others here while its worker may be at it")

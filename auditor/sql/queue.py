@@ -15,6 +15,7 @@ from auditor.sql.meaning import HOLE_OPEN, Comparison, Kind, Query, Span, Statem
 from auditor.sql.queue_view import (
     VALUES,
     View,
+    asked_in,
     asked_states,
     asks_advisory,
     asks_for_free,
@@ -28,6 +29,7 @@ from auditor.sql.queue_view import (
     is_bounded,
     is_capped,
     is_fixed,
+    may_stay,
     named_from_outside,
     names_one,
     names_something,
@@ -105,6 +107,7 @@ class Step(NamedTuple):
     once: bool = False  #: a lock: and for such as wait to be done, and have no turns
     asks: tuple[str, ...] = ()  #: the states that its conditions ask for
     states: tuple[str, ...] = ()  #: the states that are set: queued, running, done, failed, dead
+    state_in: str = ""  #: the column of states that is set, or asked for where none is set
     named: tuple[str, ...] = ()  #: the columns that its conditions hold against a value from outside
 
     @property
@@ -216,6 +219,7 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         free=asks_for_free(conditions),
         asks=tuple(sorted(asked_states(conditions))),
         states=tuple(sorted(set_states(query))),
+        state_in=assigned(query, words.is_status) or asked_in(conditions),
         named=named_from_outside(conditions),
     )
 
@@ -285,15 +289,18 @@ def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
         return False
     started = assigned(query, words.is_started)
     held = bool(step.token or step.until or started)
-    # A state that comes from outside is a mark where the rows were locked to be taken.
-    unknown = step.skip_locked and step.returns and bool(assigned(query, words.is_status, *VALUES))
+    # A state that comes from outside is a mark where the rows were locked to be taken, and not to be ended.
+    ends = step.takes_stalled or bool(assigned(query, words.is_finished))
+    unknown = step.skip_locked and step.returns and not ends and bool(assigned(query, words.is_status, *VALUES))
     marks = "running" in states or held or unknown
     free = asks_for_free(conditions) or bool(step.watches)
     picked = step.skip_locked or (bool(step.picks) and step.limited)
     if step.by_id:
         # By id it is the second half of select-then-update; a time limit alone is a heartbeat.
         queue = words.is_queue(_table_of(query)) or bool(assigned(query, words.tells_of_queue, TermKind.FALSE))
-        takes = "running" in states or (bool(step.token) and not step.fence) or step.is_put_off
+        # A holder that may stay who it was is nobody who takes the job: somebody changes what is said of it.
+        taken = bool(step.token) and not step.fence and not may_stay(query, step.token)
+        takes = "running" in states or taken or step.is_put_off
         # Of a table that has a name of its own it is enough that what is taken must still wait.
         waits = step.rechecks and "queued" in step.asks and HOLE_OPEN not in step.table
         return takes and (held or step.counts or queue or waits)
@@ -326,7 +333,8 @@ def _deleted(view: View, index: int, query: Query) -> Iterator[Step]:
     """DELETE … RETURNING of what a query picks is a claim; DELETE by id is how many queues finish."""
     conditions = view.conditions(index)
     step = _changed(view, index, query, conditions)
-    purges = bool(step.watches or {"done", "failed", "dead"} & asked_states(conditions))
+    old = any(found.operator in ("<", "<=") and words.is_past(found.column) for found in conditions)
+    purges = bool(step.watches or {"done", "failed", "dead"} & asked_states(conditions)) or (old and not step.free)
     # What a CTE deletes may come back through the rows that were locked for it.
     handed_on = query.role == "cte" and step.skip_locked and view.queries[0].verb is Kind.SELECT
     if handed_on or (step.returns and (step.skip_locked or (step.picks and step.limited))):
@@ -372,6 +380,7 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
         free=asks_for_free(query.conditions),
         once=waits_once(query, query.conditions),
         asks=tuple(sorted(asked_states(query.conditions))),
+        state_in=asked_in(query.conditions),
         named=named_from_outside(query.conditions),
     )
 

@@ -92,6 +92,12 @@ def _is_sent(query: Query) -> bool:
     return "dispatched" in literals and any(words.is_finished(made.column) for made in query.assignments)
 
 
+def asked_in(conditions: Iterable[Comparison]) -> str:
+    """The column by which conditions ask for a state; nothing where there are several."""
+    columns = {found.column for found in conditions if words.is_status(found.column)}
+    return columns.pop() if len(columns) == 1 else ""
+
+
 def asked_states(conditions: Iterable[Comparison]) -> set[str]:
     """The states that conditions ask for; what they exclude does not count."""
     conditions = list(conditions)
@@ -135,6 +141,16 @@ def assigned(query: Query, named: Callable[[str], bool], *kinds: TermKind) -> st
         if named(made.column) and fits:
             return made.column
     return ""
+
+
+def may_stay(query: Query, column: str) -> bool:
+    """Whether a column is set to what it holds already, where nothing else is given: COALESCE(%s, owner)."""
+    values = (made.value for made in query.assignments if made.column == column)
+    kinds = (TermKind.CASE, TermKind.CALL)
+    return any(
+        value.kind in kinds and any(part.kind is TermKind.COLUMN and part.text == column for part in value.parts)
+        for value in values
+    )
 
 
 def cleared(query: Query, named: Callable[[str], bool]) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.sql.everyday import EVERYDAY
 from auditor.sql.meaning import Call, SettingChange, SettingRead, Span
-from auditor.sql.terms import setting_change, setting_read, term_of
+from auditor.sql.terms import sets_one, setting_change, setting_read, term_of
 from auditor.sql.tokens import Lex, close_of, split_at, word_set
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def calls_in(tokens: Sequence[Token]) -> Called:
         arguments = tuple(term_of(part) for part in split_at(tokens[at + 2 : close], ","))
         span = Span(tokens[begin].start, end)
         plain = schema in ("", "pg_catalog")
-        if plain and token.value == "set_config":
+        if plain and token.value == "set_config" and sets_one(arguments):
             settings.append(setting_change(arguments, span))
         elif plain and token.value == "current_setting":
             reads.append(setting_read(arguments, span))

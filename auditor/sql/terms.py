@@ -294,6 +294,15 @@ def setting_name(term: Term) -> Term:
     return term._replace(text=term.text.lower()) if term.kind is TermKind.LITERAL else term
 
 
+#: So many arguments PostgreSQL's set_config takes; a function of that name with others is the program's own.
+_OF_SET_CONFIG = 3
+
+
+def sets_one(arguments: Sequence[Term]) -> bool:
+    """Whether set_config with these arguments is PostgreSQL's, as far as they can be counted."""
+    return len(arguments) == _OF_SET_CONFIG or any(one.kind is TermKind.HOLE for one in arguments)
+
+
 def setting_change(arguments: Sequence[Term], span: Span) -> SettingChange:
     """What set_config(name, value, is_local) changes."""
     name, value, local = (*arguments, NOTHING, NOTHING, NOTHING)[:3]

@@ -36,7 +36,7 @@ from auditor.sql.shapes import (
     with_of,
 )
 from auditor.sql.tails import ends_openly
-from auditor.sql.terms import bare, parameter, setting_change, setting_read
+from auditor.sql.terms import bare, parameter, sets_one, setting_change, setting_read
 from auditor.sql.tokens import Lex, Token, is_bare_hole
 
 if TYPE_CHECKING:
@@ -364,7 +364,7 @@ class _Reader:
         name, span = function_name(node), span_with_schema(node)
         arguments = tuple(self.nodes.term(argument) for argument in node.expressions)
         plain = schema in ("", "pg_catalog")
-        if plain and name == "set_config":
+        if plain and name == "set_config" and sets_one(arguments):
             self.settings.append(setting_change(arguments, span))
         elif plain and name == "current_setting":
             self.setting_reads.append(setting_read(arguments, span))

@@ -100,6 +100,14 @@ def is_moment(name: str) -> bool:
     return len(split) > 1 and (split[-1] in ("at", "on", "time", "ts", "date") or split[0] == "last")
 
 
+_PAST = word_set("last created updated modified inserted added accessed used seen touched")
+
+
+def is_past(name: str) -> bool:
+    """Whether a column says when something was done with a row; what has been left alone for long is cleared away."""
+    return is_moment(name) and bool(_PAST & set(words(name))) and not is_run_at(name)
+
+
 def is_until(name: str) -> bool:
     return _ends(name, _UNTIL)
 
@@ -209,6 +217,15 @@ _LOGS = word_set("run runs execution executions attempt attempts history log log
 
 def is_queue(table: str) -> bool:
     return bool(_QUEUES & set(words(table)))
+
+
+_OF_A_JOB = word_set("status state phase process processing claim lease lock worker publish dispatch send")
+
+
+def tells_of_part(column: str, table: str) -> bool:
+    """Whether a column of states is about one thing that is done for a row, as embedding_status of documents is."""
+    said = set(words(column)) - set(words(table)) - _OF_A_JOB
+    return bool(said) and not said & _QUEUES and not is_queue(table)
 
 
 _SCHEDULES = word_set(

@@ -362,7 +362,7 @@ class _Visitor:
         parts = [part.sval for part in names]
         schema, name = (parts[-2] if len(parts) > 1 else ""), parts[-1]
         plain = schema in ("", "pg_catalog")
-        if plain and name == "set_config":
+        if plain and name == "set_config" and len(arguments) == 3:
             self.settings.append(("set", _constant(arguments[0]).lower(), _constant(arguments[2])))
         elif plain and name == "current_setting":
             missing = len(arguments) > 1 and _constant(arguments[1]) != "false"

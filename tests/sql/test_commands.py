@@ -67,6 +67,12 @@ SETTINGS: dict[str, tuple[str, tuple[str, str, str]]] = {
 }
 
 
+def test_a_function_of_ones_own_may_be_called_set_config() -> None:
+    statement = one("SELECT set_config('user.contact', '{}'::jsonb)")
+    assert not statement.settings
+    assert [call.name for call in statement.calls] == ["set_config"]
+
+
 @pytest.mark.parametrize(("text", "expected"), SETTINGS.values(), ids=SETTINGS)
 def test_a_setting_is_changed(text: str, expected: tuple[str, str, str]) -> None:
     (change,) = one(text).settings

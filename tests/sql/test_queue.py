@@ -140,6 +140,27 @@ def test_a_claim(text: str, fields: dict[str, Any]) -> None:
 
 
 STEPS: dict[str, tuple[str, list[str]]] = {
+    "what is too late, ended in batches by a state from outside": (
+        (
+            "UPDATE runs SET status = %s, completed_at = now() WHERE id IN (SELECT id FROM runs WHERE status = 'queued'"
+            " AND deadline < now() LIMIT 9 FOR UPDATE SKIP LOCKED) RETURNING id"
+        ),
+        ["finish"],
+    ),
+    "workers that are gone, marked by a state from outside": (
+        (
+            "UPDATE nodes SET state = %s WHERE id IN (SELECT id FROM nodes WHERE state = 'running'"
+            " AND last_heartbeat < now() - interval '1 minute' LIMIT 9 FOR UPDATE SKIP LOCKED) RETURNING id"
+        ),
+        ["bury"],
+    ),
+    "jobs that wait, marked by a state from outside": (
+        (
+            "UPDATE runs SET status = %s WHERE id IN (SELECT id FROM runs WHERE status = 'queued' LIMIT 9"
+            " FOR UPDATE SKIP LOCKED) RETURNING id"
+        ),
+        ["claim"],
+    ),
     "a count": ("UPDATE jobs SET attempts = attempts + 1 WHERE id = %s", ["count"]),
     "a count through coalesce": ("UPDATE jobs SET retry_count = coalesce(retry_count, 0) + 1 WHERE id = %s", ["count"]),
     "a count that comes from outside": ("UPDATE jobs SET attempts = %s WHERE id = %s", ["count"]),
@@ -311,6 +332,13 @@ def test_a_look_at_jobs_that_locks_none(text: str, kinds: list[str]) -> None:
 
 
 LOOK_ALIKES = {
+    "an entry of a list that is changed": (
+        "UPDATE backlog SET title = coalesce(%s, title), owner = coalesce(%s, owner) WHERE id = %s RETURNING *"
+    ),
+    "what nobody has used for long, cleared away in batches": (
+        "DELETE FROM chunks WHERE hash IN (SELECT hash FROM chunks WHERE last_used_at < %s LIMIT 9"
+        " FOR UPDATE SKIP LOCKED) RETURNING size"
+    ),
     "one row locked by its id": "SELECT * FROM jobs WHERE id = %s FOR UPDATE",
     "one row locked by its id, or not at all": "SELECT * FROM accounts WHERE id = %s FOR UPDATE SKIP LOCKED",
     "rows locked for a payment": "SELECT balance FROM accounts WHERE owner = %s FOR UPDATE",

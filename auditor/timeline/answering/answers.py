@@ -23,6 +23,7 @@ from auditor.timeline.jobs.guarding import ANSWERS
 from auditor.timeline.jobs.leases import STILL
 from auditor.timeline.jobs.queues import Claim, JobRun, Queues, Recovery, UnboundedClaim
 from auditor.timeline.jobs.repeats import RepeatableCall, repeatable
+from auditor.timeline.jobs.within_call import changed_in_its_call
 from auditor.timeline.model.connection import Autocommit, Deed, Life, Mark, Status
 from auditor.timeline.model.events import (
     END_OF_BLOCK,
@@ -312,7 +313,7 @@ class Timeline:
         for ran in self.of(Ran):
             if ran.before.status is not Status.ABORTED or Deed.COUNT not in ran.deeds:
                 continue
-            if ran.before.aborted_before or ran.before.aborted_at_end:
+            if ran.before.aborted_before or ran.before.aborted_by_books:
                 continue
             marks = {mark.deed: mark for mark in ran.before.pending}
             if Deed.CLAIM in marks or Deed.WORK in marks:
@@ -352,7 +353,8 @@ class Timeline:
         changed = any(step.how == "lease" or step.kind in changes for step in claim.ran.steps)
         before, after = claim.ran.before, claim.ran.after
         alone = before.status is Status.IDLE and after.status is Status.IDLE and not before.pipeline
-        return claim.step.how == "row lock" and alone and not changed
+        at_once = claim.step.how == "row lock" and alone and not changed
+        return at_once and not changed_in_its_call(self.program, claim)
 
     #: How sure it is, at most, that something is nowhere to be found.
     of_absence = Confidence.MEDIUM

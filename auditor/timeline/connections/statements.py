@@ -40,6 +40,16 @@ MOST_STATEMENTS = 64
 _UNREAD = Statement(Kind.OTHER, Span(0, 0), parsed=False)
 #: What PostgreSQL still accepts in a transaction that an error has aborted.
 _ENDS = (Kind.ROLLBACK, Kind.ROLLBACK_TO, Kind.COMMIT, Kind.PREPARE_TRANSACTION)
+#: How the row of one job is kept: it is taken, tried, prolonged, ended or given back.
+_BOOKS = (
+    StepKind.CLAIM,
+    StepKind.COUNT,
+    StepKind.EXTEND,
+    StepKind.FINISH,
+    StepKind.FAIL,
+    StepKind.REQUEUE,
+    StepKind.BURY,
+)
 _COMMITS = (Kind.COMMIT, Kind.PREPARE_TRANSACTION)
 _WRITES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.MERGE, Kind.TRUNCATE)
 _QUERIES = (Kind.SELECT, Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.MERGE, Kind.VALUES)
@@ -144,7 +154,7 @@ class Statements:
             # Work that fails has been begun all the same.
             begun = work and before.in_transaction and before.pending
             tried = before.marked(Mark(Deed.WORK, place)) if begun else before
-            tried = replace(tried, aborted_at_end=tried.spared and _only_ends(done.steps))
+            tried = replace(tried, aborted_by_books=_keeps_books(done.steps))
             self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
         if begins and driver is not None and after.status is Status.IDLE:
             after = replace(after, misled=connection.blind or not driver.watches_status)
@@ -444,9 +454,9 @@ def _goes_by_path(statement: Statement) -> bool:
     return bool(own) or statement.kind is Kind.CALL
 
 
-def _only_ends(steps: tuple[Step, ...]) -> bool:
-    """Whether a statement ends a job by its id, and does nothing else."""
-    return bool(steps) and all(step.kind is StepKind.FINISH and step.by_id for step in steps)
+def _keeps_books(steps: tuple[Step, ...]) -> bool:
+    """Whether a statement marks a job by its id, as taken, tried or done, and does nothing else."""
+    return bool(steps) and all(step.kind in _BOOKS and step.by_id for step in steps)
 
 
 def _only_cleans(statement: Statement, settings: tuple[SettingSet, ...]) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
-from auditor.sql.words import HELD, is_run_at, is_started, is_until
+from auditor.sql.words import HELD, is_heartbeat, is_run_at, is_started, is_until, tells_of_part
 from auditor.timeline.model.connection import READ, Deed
 
 if TYPE_CHECKING:
@@ -139,13 +139,30 @@ class LeaseQueue:
         """Whether the program ends jobs too: where it only claims, what becomes of them is left to others."""
         return any(step.by_id for step in self.any_of(*_ENDS, StepKind.COUNT))
 
+    # Which part of a row is the job
+
+    @cached_property
+    def _states_in(self) -> frozenset[str]:
+        """The columns of states that the claims set."""
+        return frozenset(claim.step.state_in for claim in self.claims if claim.step.states) - {""}
+
+    def _is_of_the_job(self, step: Step) -> bool:
+        """Whether a step is about the job, and not about another state of the same row: what became of a document."""
+        return not (step.state_in and self._states_in) or step.state_in in self._states_in
+
+    @cached_property
+    def _is_beside(self) -> bool:
+        """Whether the job is done for a row that has a life of its own, so that to delete it is not to end the job."""
+        other = any(not self._is_of_the_job(at.step) for at in self.ran)
+        return other or (bool(self._states_in) and all(tells_of_part(one, self.table) for one in self._states_in))
+
     # Who else may take a job
 
     @cached_property
     def reapers(self) -> tuple[At, ...]:
         """What gives stalled jobs back: those whose time is up, or whose worker is gone."""
         reapers = (at for at in self.of(StepKind.REAP) if at.step.watches or at.step.by_worker)
-        return tuple(at for at in reapers if not self._still_waits(at.step))
+        return tuple(at for at in reapers if not self._still_waits(at.step) and self._is_of_the_job(at.step))
 
     def _still_waits(self, step: Step) -> bool:
         """Whether it asks for jobs that wait, where a claim gives them another state."""
@@ -158,7 +175,7 @@ class LeaseQueue:
         looks = [
             at
             for at in self.every(StepKind.LOOK, StepKind.CLAIM)
-            if at.step.how != "lease" and (at.step.watches or HELD & set(at.step.asks))
+            if at.step.how != "lease" and (at.step.watches or HELD & set(at.step.asks)) and self._is_of_the_job(at.step)
         ]
         one_by_one = self.every(StepKind.REQUEUE, StepKind.FAIL, StepKind.BURY)
         rescues = (at for at in one_by_one if at.step.by_id and any(_is_found_by(at, look) for look in looks))
@@ -213,7 +230,7 @@ class LeaseQueue:
         if self.reapers:
             return self.reapers[0]
         for rescue in self.rescues:
-            if rescue.step.kind is StepKind.REQUEUE:
+            if rescue.step.kind is StepKind.REQUEUE and self._is_of_the_job(rescue.step):
                 return rescue
         for claim in self.claims:
             if claim.step.watches or (claim.step.delayed and is_run_at(claim.step.until)):
@@ -254,9 +271,13 @@ class LeaseQueue:
         order = {StepKind.FINISH: 0, StepKind.FAIL: 1, StepKind.REQUEUE: 2}
         rescued = {(at.place, at.step.kind) for at in self.rescues}
         loose = [at for at in self.of(*_ENDS) if _is_loose(at) and (at.place, at.step.kind) not in rescued]
+        loose = [at for at in loose if self._is_of_the_job(at.step)]
         if self.fenced:
             # Whoever fences the ends of jobs deletes the rest by hand.
             loose = [at for at in loose if at.step.states]
+        elif self._is_beside or any(at.step.sets for at in self.of(StepKind.FINISH)):
+            # Where jobs are marked as done, and stay, whoever deletes one clears it away.
+            loose = [at for at in loose if at.step.sets]
         return tuple(sorted(loose, key=lambda at: (order[at.step.kind], not at.step.states, at.place)))
 
     @property
@@ -274,12 +295,17 @@ class LeaseQueue:
 
     @cached_property
     def heartbeats(self) -> tuple[At, ...]:
-        return self.of(StepKind.EXTEND)
+        """What prolongs a job: by a time that claims set too, or by one that says that its worker lives."""
+        return tuple(at for at in self.of(StepKind.EXTEND) if self._prolongs(at.step))
 
     @property
     def beats(self) -> Iterator[At]:
         """The same, on each path on which they ran."""
-        return self.every(StepKind.EXTEND)
+        return (at for at in self.every(StepKind.EXTEND) if self._prolongs(at.step))
+
+    def _prolongs(self, step: Step) -> bool:
+        known = {column for claim in self.claims for column in (*claim.step.sets, claim.step.watches)}
+        return not is_until(step.extends) or is_heartbeat(step.extends) or step.extends in known
 
     def hides(self, beat: At) -> bool:
         """Whether nobody sees a heartbeat before work that comes after it is over; one with the last write is seen."""
@@ -387,7 +413,7 @@ def _takes_again(claim: Step) -> bool:
 def _is_loose(at: At) -> bool:
     step = at.step
     # To undo a failure, or to give a job back, is also what people do by hand.
-    by_worker = step.kind is not StepKind.REQUEUE or step.counts or step.tells_error
+    by_worker = step.kind is not StepKind.REQUEUE or step.counts or step.tells_error or step.bounded
     # A job that still waits is nobody's: it is called off.
     waits = bool(step.asks) and set(step.asks) <= {"queued"}
     return step.by_id and not step.fence and not at.is_held and by_worker and not waits

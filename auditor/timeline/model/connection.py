@@ -149,10 +149,8 @@ class ConnectionState:
     aborted_at: Place | None = field(default=None, compare=False)
     #: Some handler let that pass, and what is handled now is another failure, which did not abort it.
     aborted_before: bool = False
-    #: It was the statement that ends the job, after all of its work: only what breaks the connection fails there.
-    aborted_at_end: bool = False
-    #: A savepoint of this transaction was left as it should be: what ran in it has not aborted the rest.
-    spared: bool = field(default=False, compare=False)
+    #: It was a statement that only keeps the job's own row, no work: what fails there is the connection.
+    aborted_by_books: bool = False
     #: Where autocommit was last switched.
     switched_at: Place | None = field(default=None, compare=False)
     #: It was worked with since it was opened or borrowed: by a statement, or by a call that is not followed.
@@ -260,8 +258,7 @@ def _ended(state: ConnectionState, undone: tuple[Mark, ...]) -> ConnectionState:
         undone=undone,
         aborted_at=None,
         aborted_before=False,
-        aborted_at_end=False,
-        spared=False,
+        aborted_by_books=False,
         lent=None,
         doomed=False,
     )
@@ -280,7 +277,7 @@ def release(state: ConnectionState, name: str | None) -> ConnectionState:
         settings = tuple(setting.released(level) for setting in state.settings)
         pending = tuple(replace(mark, level=min(mark.level, level - 1)) for mark in state.pending)
         state = replace(state, settings=settings, pending=pending)
-    return replace(state, savepoints=state.savepoints[: depth - 1], spared=True)
+    return replace(state, savepoints=state.savepoints[: depth - 1])
 
 
 def rollback_to(state: ConnectionState, name: str | None, place: Place) -> ConnectionState:
@@ -294,7 +291,7 @@ def rollback_to(state: ConnectionState, name: str | None, place: Place) -> Conne
         state,
         status=Status.OPEN,
         aborted_before=False,
-        aborted_at_end=False,
+        aborted_by_books=False,
         doomed=False,
         settings=settings,
         savepoints=state.savepoints[:depth],
