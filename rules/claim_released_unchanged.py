@@ -23,7 +23,7 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             else "the claim's row lock ends with its transaction, and the row is as it was: "
             "the job is free again before it is done"
         )
-        finding = RULE.at(job.found_at, what).see(job.freed_at, "this commit lets go of the lock")
+        finding = RULE.at(job.found_at, what).see(job.freed_at, "the lock goes with its transaction here")
         if job.freed_by is not None:
             finding = finding.see(job.freed_by, "and is called here, while jobs are at hand")
         yield (

@@ -19,6 +19,9 @@ def check(timeline: Timeline) -> Iterator[Finding]:
                 queue.claim.place,
                 "nothing takes back a job whose worker has died: it stays marked as taken for ever",
             ).mended("give it a time limit when it is claimed, and take back or bury what is past it")
+            for other in queue.claims:
+                if other.place != queue.claim.place:
+                    finding = finding.see(other.place, "jobs are taken here, too")
         elif queue.leaves_exhausted_jobs is not None:
             finding = RULE.at(
                 queue.claim.place,

@@ -29,6 +29,7 @@ from auditor.sql.queue_view import (
     is_bounded,
     is_capped,
     is_fixed,
+    leaves_out_held,
     may_stay,
     named_from_outside,
     names_one,
@@ -40,6 +41,7 @@ from auditor.sql.queue_view import (
     renewed,
     resets_attempts,
     set_states,
+    stores_whole,
     taken_by,
     takes_many,
     waits_for_time,
@@ -106,6 +108,7 @@ class Step(NamedTuple):
     free: bool = False  #: its conditions ask for jobs that nobody has
     once: bool = False  #: a lock: and for such as wait to be done, and have no turns
     asks: tuple[str, ...] = ()  #: the states that its conditions ask for
+    waiting: bool = False  #: and leave out all that are not among those in which a job waits
     states: tuple[str, ...] = ()  #: the states that are set: queued, running, done, failed, dead
     state_in: str = ""  #: the column of states that is set, or asked for where none is set
     named: tuple[str, ...] = ()  #: the columns that its conditions hold against a value from outside
@@ -218,6 +221,7 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         many=not names_one(query) and takes_many(picker),
         free=asks_for_free(conditions),
         asks=tuple(sorted(asked_states(conditions))),
+        waiting=leaves_out_held(conditions),
         states=tuple(sorted(set_states(query))),
         state_in=assigned(query, words.is_status) or asked_in(conditions),
         named=named_from_outside(conditions),
@@ -285,7 +289,7 @@ def _kinds_of_update(step: Step, query: Query, conditions: list[Comparison]) -> 
 def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
     """Whether an UPDATE takes jobs: it marks them as held, and asks for such as nobody holds."""
     states = set(step.states)
-    if states & {"queued", "done", "failed", "dead"}:
+    if states & {"queued", "done", "failed", "dead"} or (step.by_id and stores_whole(query)):
         return False
     started = assigned(query, words.is_started)
     held = bool(step.token or step.until or started)
@@ -380,6 +384,7 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
         free=asks_for_free(query.conditions),
         once=waits_once(query, query.conditions),
         asks=tuple(sorted(asked_states(query.conditions))),
+        waiting=leaves_out_held(query.conditions),
         state_in=asked_in(query.conditions),
         named=named_from_outside(query.conditions),
     )

@@ -108,6 +108,22 @@ def asked_states(conditions: Iterable[Comparison]) -> set[str]:
     return named or told - {""}
 
 
+def leaves_out_held(conditions: Iterable[Comparison]) -> bool:
+    """Whether conditions ask, whatever else holds, for a state in which a job waits, or has failed."""
+    asked = [found for found in conditions if words.is_status(found.column) and found.operator in ("=", "in")]
+    return any(not found.optional and {"queued"} <= states_in(found.value) <= {"queued", "failed"} for found in asked)
+
+
+def stores_whole(query: Query) -> bool:
+    """Whether an UPDATE writes down a job as its object is, in whatever state: who has it, and when it was done."""
+    given = (TermKind.PARAMETER, TermKind.HOLE)
+    told = (words.is_status, words.is_finished)
+    taken = (words.is_token, words.is_until, words.is_started)
+    return all(assigned(query, named, *given) for named in told) and any(
+        assigned(query, named, *given) for named in taken
+    )
+
+
 _IS = {"=": True, "is": True, "is not": False, "<>": False}
 
 

@@ -45,7 +45,7 @@ _TOKEN = _any(
 )
 _STARTED = _any(
     "started_at started start_time start_at locked_at claimed_at leased_at picked_at acquired_at reserved_at taken_at",
-    "attempted_at last_attempt_at last_attempted_at processing_at processing_started dequeued_at",
+    "attempted_at last_attempt last_attempt_at last_attempted_at processing_at processing_started dequeued_at",
 )
 _HEARTBEAT = _any(
     "heartbeat heartbeat_at last_heartbeat heartbeats last_seen last_seen_at last_ping pinged_at alive_at"
@@ -77,7 +77,13 @@ def _ends(name: str, endings: frozenset[tuple[str, ...]]) -> bool:
 
 
 def is_attempts(name: str) -> bool:
-    return (_ends(name, _ATTEMPTS) or is_left(name)) and not _NOT_COUNTS & set(words(name))
+    counts = _ends(name, _ATTEMPTS) or is_left(name)
+    return counts and not _NOT_COUNTS & set(words(name)) and not _names_a_turn(words(name))
+
+
+def _names_a_turn(split: tuple[str, ...]) -> bool:
+    """last_attempt, next_retry: when one attempt was or will be, and not how many there were."""
+    return split[-2:-1] in (("last",), ("next",), ("first",)) and split[-1] in ("attempt", "retry", "try")
 
 
 def is_left(name: str) -> bool:
@@ -215,8 +221,17 @@ _PEOPLE = word_set(
 _LOGS = word_set("run runs execution executions attempt attempts history log logs audit")
 
 
+#: The same at the end of a name whose words a mapper has joined: app_importjob, shop_webhookdelivery.
+_JOINED = (
+    *("job", "jobs", "task", "tasks", "queue", "outbox", "inbox", "message", "messages", "event", "events", "item"),
+    *("items", "delivery", "deliveries", "notification", "notifications", "webhook", "webhooks", "email", "emails"),
+    *("request", "requests", "import", "export", "execution", "executions", "command", "commands"),
+)
+
+
 def is_queue(table: str) -> bool:
-    return bool(_QUEUES & set(words(table)))
+    split = words(table)
+    return bool(_QUEUES & set(split)) or bool(split and split[-1].endswith(_JOINED))
 
 
 _OF_A_JOB = word_set("status state phase process processing claim lease lock worker publish dispatch send")

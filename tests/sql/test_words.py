@@ -75,3 +75,33 @@ def test_which_columns_keep_queues_apart(column: str, names: bool) -> None:
 )
 def test_which_tables_hold_what_is_there_to_be_sent(table: str, is_mail: bool) -> None:
     assert words.is_mail(table) is is_mail
+
+
+@pytest.mark.parametrize(
+    ("column", "counts"),
+    [
+        ("attempts", True),
+        ("failed_attempt", True),
+        ("last_attempt_number", True),
+        ("last_attempt", False),
+        ("next_retry", False),
+        ("max_attempts", False),
+    ],
+)
+def test_which_columns_count_attempts(column: str, counts: bool) -> None:
+    assert words.is_attempts(column) is counts
+
+
+@pytest.mark.parametrize(
+    ("table", "queue"),
+    [
+        ("import_jobs", True),
+        ("shop_importjob", True),
+        ("hooks_webhookdelivery", True),
+        ("outboxitem", True),
+        ("taskforce_members", False),
+        ("shop_customer", False),
+    ],
+)
+def test_which_tables_are_called_after_what_waits(table: str, queue: bool) -> None:
+    assert words.is_queue(table) is queue

@@ -56,6 +56,8 @@ class Endings:
         else:
             after = change.rollback(before, place)
             job = state.job.with_undone(after.undone)
+            if before.status is Status.OPEN and "rollback" not in by:
+                job = job.let_go(before.pending, place, frame.calls)
         state = state.connect(key, replace(after, misled=False, under_way=False)).with_job(job)
         if not before.in_transaction and before.status is not Status.UNKNOWN:
             return state

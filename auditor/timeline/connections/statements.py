@@ -16,7 +16,7 @@ from auditor.sql.words import is_token
 from auditor.timeline.computing.bindings import Bindings
 from auditor.timeline.connections.effects import NOTHING_DONE, Done, Effects
 from auditor.timeline.jobs.beside import locks_among, marks_beside
-from auditor.timeline.jobs.guarding import ANSWERS, Seen, guards, judge, moves
+from auditor.timeline.jobs.guarding import ANSWERS, Seen, guards, judge, locked_and_asked, moves
 from auditor.timeline.model import connection as change
 from auditor.timeline.model.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.model.events import Ended, GivenToRole, Inherited, Outlived, Ran, SettingSet, Stranded
@@ -298,15 +298,17 @@ class Statements:
         state: State,
     ) -> State:
         """What is told where a job is taken, or done, that nothing kept from other workers."""
-        if not steps and not guards(statement) and (state.job.freed is None or not any(moves(statement))):
+        asked = bool(state.job.looked) and any(locked_and_asked(statement))
+        told = bool(steps) or asked or guards(statement)
+        if not told and (state.job.freed is None or not any(moves(statement))):
             return state
         pending = tuple(mark for connection in state.connections.values() for mark in connection.pending)
         frame = run.call.frame
         answered = run.call.span != self.walker.for_effect or _looks_at_answer(frame)
         seen = Seen(statement, steps, place, run.call.place, frame.symbol, before, answered)
-        job, told = judge(state.job, seen, pending)
+        job, shown = judge(state.job, seen, pending)
         state = state.with_job(job)
-        return self.walker.see(told, state) if told is not None else state
+        return self.walker.see(shown, state) if shown is not None else state
 
     # What is told of it
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.findings import Confidence
 from auditor.sql.meaning import Kind, Statement
 from auditor.sql.queue import Step, StepKind
-from auditor.sql.queue_view import assigned, fence_of, names_one
+from auditor.sql.queue_view import asks_for_free, assigned, fence_of, names_one
 from auditor.sql.tokens import tokenize
 from auditor.sql.words import is_id, is_status
 from auditor.timeline.model.connection import READ, Deed, Mark
@@ -65,6 +65,8 @@ def judge(job: Job, seen: Seen, pending: tuple[Mark, ...]) -> tuple[Job, Unguard
         elif step.kind in _TAKES and step.by_id:
             told = told or _freed(job, step, seen, pending) or _unlocked(job, step, seen, pending)
             job = replace(job, looked=tuple(mark for mark in job.looked if mark.table != step.table))
+    asked = set(locked_and_asked(seen.statement))
+    job = replace(job, looked=tuple(mark for mark in job.looked if mark.table not in asked)) if asked else job
     for step in moves(seen.statement) if not seen.steps else ():
         told = told or _freed(job, step, seen, pending)
     return job, told
@@ -76,6 +78,14 @@ def moves(statement: Statement) -> Iterator[Step]:
         table = query.target
         if query.verb is Kind.UPDATE and table is not None and names_one(query) and assigned(query, is_status):
             yield Step(StepKind.FINISH, table.name, query.span, by_id=True, fence=fence_of(query))
+
+
+def locked_and_asked(statement: Statement) -> Iterator[str]:
+    """The tables of which a query locks one row by its id, and asks once more whether it still waits."""
+    for query in statement.queries:
+        locked = query.lock is not None and names_one(query) and asks_for_free(query.conditions)
+        if locked and query.target is not None:
+            yield query.target.name
 
 
 #: What a query begins with that asks how many there are, or whether there is one.

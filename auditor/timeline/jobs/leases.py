@@ -175,7 +175,9 @@ class LeaseQueue:
         looks = [
             at
             for at in self.every(StepKind.LOOK, StepKind.CLAIM)
-            if at.step.how != "lease" and (at.step.watches or HELD & set(at.step.asks)) and self._is_of_the_job(at.step)
+            if at.step.how != "lease"
+            and (self._takes_stalled(at.step) or HELD & set(at.step.asks))
+            and self._is_of_the_job(at.step)
         ]
         one_by_one = self.every(StepKind.REQUEUE, StepKind.FAIL, StepKind.BURY)
         rescues = (at for at in one_by_one if at.step.by_id and any(_is_found_by(at, look) for look in looks))
@@ -201,15 +203,20 @@ class LeaseQueue:
 
         A time that no claim sets tells when a job may begin.
         """
-        leased = (claim for claim in self.claims if _takes_again(claim.step) and claim.step.picks)
+        leased = (claim for claim in self.claims if self._takes_again(claim.step) and claim.step.picks)
         picking = (claim for claim in (*leased, *self._picks) if not claim.step.by_id)
         return (claim for claim in picking if not claim.step.bounded)
+
+    def _takes_again(self, claim: Step) -> bool:
+        """Whether a claim also takes jobs whose time is up, which it sets itself."""
+        timed = self._takes_stalled(claim) and claim.watches in claim.sets
+        return timed or (claim.is_put_off and claim.until in claim.sets)
 
     @property
     def counted_on_failure(self) -> At | None:
         """The count of a failure that was caught, where claims take lost jobs again and nothing else counts any."""
         # What gives lost ones back uncounted is told of by itself.
-        takes = any(_takes_again(claim.step) for claim in self.claims) and not self.gives_back
+        takes = any(self._takes_again(claim.step) for claim in self.claims) and not self.gives_back
         counts = self.of(StepKind.COUNT)
         told = {(at.place, at.step.kind) for at in self.ran}
         with_an_end = all(at.step.by_id and any((at.place, kind) in told for kind in _TRIED) for at in counts)
@@ -222,7 +229,15 @@ class LeaseQueue:
     @cached_property
     def takers(self) -> tuple[At, ...]:
         """The same, and claims that look for stalled jobs themselves."""
-        return (*self.reapers, *(claim for claim in self.claims if claim.step.watches))
+        return (*self.reapers, *(claim for claim in self.claims if self._takes_stalled(claim.step)))
+
+    def _takes_stalled(self, step: Step) -> bool:
+        """Whether a claim, or a query for jobs, looks for such as have stalled.
+
+        One that asks for a state in which a job waits finds none of those that claims have given another.
+        """
+        leaves_out = step.waiting and any(HELD.intersection(claim.step.states) for claim in self.claims)
+        return bool(step.watches) and not leaves_out
 
     @cached_property
     def retaken_by(self) -> At | None:
@@ -233,7 +248,7 @@ class LeaseQueue:
             if rescue.step.kind is StepKind.REQUEUE and self._is_of_the_job(rescue.step):
                 return rescue
         for claim in self.claims:
-            if claim.step.watches or (claim.step.delayed and is_run_at(claim.step.until)):
+            if self._takes_stalled(claim.step) or (claim.step.delayed and is_run_at(claim.step.until)):
                 return claim
         return next(self._picks, None)
 
@@ -242,7 +257,7 @@ class LeaseQueue:
         """What chooses, under locks, jobs that the same function then marks by their ids: those of others too."""
         until = {(claim.ran.symbol, claim.step.until) for claim in self.claims}
         for at in self.every(StepKind.CLAIM):
-            if at.step.how == "row lock" and at.step.watches and (at.ran.symbol, at.step.watches) in until:
+            if at.step.how == "row lock" and self._takes_stalled(at.step) and (at.ran.symbol, at.step.watches) in until:
                 yield at
 
     @property
@@ -256,8 +271,8 @@ class LeaseQueue:
             for step in back
             if not step.by_id and (step.kind not in wakes or not step.asks or HELD.intersection(step.asks))
         )
-        looks = (step for step in self.may_any_of(StepKind.LOOK, StepKind.CLAIM) if step.watches or step.states)
-        stalled = any(step.kind is StepKind.LOOK or step.watches for step in looks)
+        looks = list(self.may_any_of(StepKind.LOOK, StepKind.CLAIM))
+        stalled = any(map(self._takes_stalled, looks)) or any(one.kind is StepKind.LOOK and one.states for one in looks)
         # Who locks those that somebody has, and not one by its id, looks after them.
         locks = (step for step in self.may_any_of(StepKind.CLAIM) if step.how == "row lock")
         watched = any(HELD.intersection(step.asks) for step in locks)
@@ -329,7 +344,9 @@ class LeaseQueue:
         marked = bool(HELD & set(claim.states)) or bool(claim.token or claim.until)
         # A claim that is committed with the end of its job goes with the worker.
         ends = list(self.every(*_ENDS))
-        alone = any(at.step.kind is StepKind.FINISH and not at.is_in_claim for at in ends)
+        # Nor is it, where one and the same statement takes jobs and ends others: it locks each for itself.
+        shared = {claim.place for claim in self.claims}
+        alone = any(at.step.kind is StepKind.FINISH and (not at.is_in_claim or at.place in shared) for at in ends)
         lasts = alone or not any(at.is_in_claim for at in ends)
         looked_after = self.is_ever_retaken or self.watched_beside
         told_once = self.is_polled or self.refuses_again
@@ -403,11 +420,6 @@ class LeaseQueue:
         """Whether something tells, while the work runs, that it still runs: in the job's row or for its worker."""
         of_workers = any(step.by_worker and not step.watches for step in self.may_any_of(StepKind.REAP))
         return of_workers or any(True for _ in self.may_any_of(StepKind.EXTEND))
-
-
-def _takes_again(claim: Step) -> bool:
-    """Whether a claim also takes jobs whose time is up, which it sets itself."""
-    return bool(claim.watches and claim.watches in claim.sets) or (claim.is_put_off and claim.until in claim.sets)
 
 
 def _is_loose(at: At) -> bool:

@@ -139,6 +139,12 @@ class Job:
         further = self.goes_on or goes_on(marks)
         return replace(self, kept=_union(self.kept, marks), freed=freed or self.freed, goes_on=further)
 
+    def let_go(self, marks: tuple[Mark, ...], place: Place, calls: tuple[Place, ...]) -> Job:
+        """The same job, where a block or connection has ended, and not its work: of what it locked nothing is held."""
+        if self.worked or self.failed is not None or not self.claims:
+            return self
+        return replace(self, freed=_freed(marks, place, calls[-1] if calls else None) or self.freed)
+
     def with_undone(self, marks: tuple[Mark, ...]) -> Job:
         """The same job with deeds that were rolled back."""
         return replace(self, undone=_union(self.undone, marks)) if marks and self.claims else self

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.python import nodes
+from auditor.sql.words import words
 from auditor.timeline.model.values import Class, Function, Instance
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 #: A protocol of one method says too little of who is meant by it.
 _TELLING = 2
 _DEEPEST = 5
+#: What the names of classes begin or end with that keep nothing.
+_PRETENDING = frozenset({"memory", "fake", "mock", "stub", "dummy", "null", "noop"})
 
 
 class StandIns:
@@ -48,6 +51,9 @@ class StandIns:
     def _heir(self, info: FunctionInfo, owner: ClassInfo) -> ClassInfo | None:
         name = info.node.name
         found = [cls for cls in self._filling(owner) if (method := cls.method(name)) and self._works(method)]
+        if len(found) > 1:
+            # One that keeps all in memory is there for tests, and has words in common with one that asks a database.
+            found = [cls for cls in found if self.walker.program.driver_in(cls.module) and not _pretends(cls)]
         return found[0] if len(found) == 1 else None
 
     def _works(self, method: FunctionInfo) -> bool:
@@ -65,3 +71,7 @@ class StandIns:
             waiting = [cls for cls in waiting if cls not in more]
         if shaped:
             yield from (cls for cls in waiting if not cls.is_protocol and methods <= cls.members.keys())
+
+
+def _pretends(cls: ClassInfo) -> bool:
+    return not _PRETENDING.isdisjoint(words(cls.node.name))

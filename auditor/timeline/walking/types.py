@@ -23,12 +23,15 @@ from auditor.timeline.model.values import (
     Key,
     Made,
     Module,
+    Pool,
     Unknown,
     Value,
     either,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from auditor.drivers import Driver
     from auditor.program.code import ClassInfo
     from auditor.timeline.walking.walker import Walker
@@ -77,14 +80,7 @@ class Types:
     def typed(self, annotation: nodes.Expression, frame: Frame, key: Key) -> Value:
         """A value that is only known by its annotation: a connection that was given, an object of a class."""
         if isinstance(annotation, nodes.Binary) and annotation.operator == "|":
-            return either(
-                [
-                    option
-                    for part in (annotation.left, annotation.right)
-                    if (option := self.typed(part, frame, key)) != NONE
-                ]
-                or [UNKNOWN]
-            )
+            return self._one_of((annotation.left, annotation.right), frame, key)
         if isinstance(annotation, nodes.Constant):
             return NONE if annotation.value is None else UNKNOWN
         if isinstance(annotation, nodes.Subscript):
@@ -121,6 +117,9 @@ class Types:
                 return None
             if isinstance(bound[0], nodes.Assign):
                 value = bound[0].value
+                limit = _limit_of(value)
+                if limit is not None:
+                    return limit, self.walker.names.module_frame(module)
                 generic = isinstance(value, nodes.Subscript) and isinstance(value.value, nodes.Name)
                 return (value, self.walker.names.module_frame(module)) if value is not None and generic else None
             found = self.walker.names.imported(bound[0], module) if isinstance(bound[0], nodes.Import) else None
@@ -140,13 +139,20 @@ class Types:
                     return ways[0][1]
             return self.typed(inner[0], frame, key)
         if name in _WRAPPERS:
-            options = [value for part in inner if (value := self.typed(part, frame, key)) != NONE]
-            return either(options or [UNKNOWN])
+            return self._one_of(inner, frame, key)
         if name == "Callable":
             return self._typed_callable(inner[-1], frame, key)
         if name in _CONTEXTS:
             return UNKNOWN
         return self.typed(head, frame, key)
+
+    def _one_of(self, parts: Iterable[nodes.Expression], frame: Frame, key: Key) -> Value:
+        """What is of one of several types; who takes a session, or what makes them, is no more told of the first."""
+        typed = [(part, value) for part in parts if (value := self.typed(part, frame, key)) != NONE]
+        # Whose transaction a session is in that somebody passes, he knows.
+        opens = any(isinstance(value, Pool) and _makes_sessions(part) for part, value in typed)
+        options = [value for _, value in typed if not (opens and isinstance(value, Connection))]
+        return either(options or [UNKNOWN])
 
     def handed_out(self, returned: nodes.Expression, frame: Frame, key: Key) -> Value:
         """The connection or session that a function hands out by its annotation."""
@@ -221,6 +227,20 @@ def says_anything(annotation: nodes.Expression) -> bool:
     if isinstance(annotation, nodes.Subscript):
         return last_name(annotation.value) == "Optional" and says_anything(annotation.key)
     return last_name(annotation) in ("Any", "object")
+
+
+def _limit_of(value: object) -> nodes.Expression | None:
+    """`TypeVar("Store", bound=BaseStore)`: what any of its types is derived from."""
+    if not isinstance(value, nodes.Call) or last_name(value.function) != "TypeVar":
+        return None
+    bound = next((given for name, given in value.keywords if name == "bound"), None)
+    return bound if isinstance(bound, (nodes.Name, nodes.Attribute)) else None
+
+
+def _makes_sessions(annotation: nodes.Expression) -> bool:
+    """`Callable[[], Session]`, `sessionmaker[Session]`."""
+    head = annotation.value if isinstance(annotation, nodes.Subscript) else annotation
+    return last_name(head) in ("Callable", "sessionmaker", "async_sessionmaker")
 
 
 def _given_by(returned: nodes.Expression) -> nodes.Expression:
