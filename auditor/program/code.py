@@ -11,6 +11,7 @@ from auditor.frozen import dataclass
 from auditor.lines import decode
 from auditor.program.small import is_small
 from auditor.program.tree import Words, descend, literal, words_of
+from auditor.program.turns import takes_turns
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class FunctionInfo:
     def is_small(self) -> bool:
         """It is followed wherever it is called."""
         return is_small(self.node)
+
+    @cached_property
+    def takes_turns(self) -> bool:
+        """Whether it takes a lock outside of the database, by which one process alone works."""
+        return takes_turns(self.node, self.words)
 
     @cached_property
     def is_left_open(self) -> bool:

@@ -182,7 +182,8 @@ class Calls:
             return self.walker.unseen.opaque(function, call)
         if on_yield is None and not self._matters(info, call):
             self.entered.add(info)
-            return self.walker.unseen.opaque(function, call.at(self.walker.scout.look_through(function, call)))
+            seen = self.in_turn(info, self.walker.scout.look_through(function, call))
+            return self.walker.unseen.opaque(function, call.at(seen))
         self.entered.add(info)
         if info.is_left_open and any(from_row(value) for value in call.everything):
             return self.walker.unseen.opaque(function, call)
@@ -239,10 +240,24 @@ class Calls:
         def plain(start: State, out: Flow) -> list[State]:
             return self.walker.block(info.node.body, [start], frame, out)
 
+        state = self.in_turn(info, state)
         run: Callable[[State, Flow], list[State]] = plain
         for block in reversed(self.walker.database.held.around(info, state)):
             run = self._within(block, run, info, frame)
         return run(state, flow)
+
+    def in_turn(self, info: FunctionInfo, state: State) -> State:
+        """The state in a function that takes a lock outside of the database, or is called by a decorator that does."""
+        if state.job.guarded or not (info.takes_turns or any(self._decorating(info, state))):
+            return state
+        return state.with_job(replace(state.job, guarded=True))
+
+    def _decorating(self, info: FunctionInfo, state: State) -> Iterator[bool]:
+        frame = self.walker.names.module_frame(info.module)
+        for decorator in info.node.decorators:
+            target = decorator.function if isinstance(decorator, nodes.Call) else decorator
+            named = self.walker.objects.constant(target, frame, state)
+            yield isinstance(named, Function) and named.info.takes_turns
 
     def _within(
         self, block: Block, run: Callable[[State, Flow], list[State]], info: FunctionInfo, frame: Frame
