@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 #: Settings of PostgreSQL that limit how long something takes; the first two end a transaction that stands still.
 LIMITS = ("idle_in_transaction_session_timeout", "transaction_timeout", "statement_timeout", "lock_timeout")
 
+#: So many names of functions are looked for through the whole tree; where more files define one, it says too little.
+MOST_SOUGHT = 12
+MOST_DEFINING = 40
+
 
 class Unread(NamedTuple):
     """A file that could not be read or parsed: what it holds was not audited."""
@@ -102,6 +106,7 @@ class Program:
         self._steps: dict[int, tuple[Statement, tuple[Step, ...]]] = {}
         self._bodies: dict[int, tuple[Function, tuple[Statement, ...]]] = {}
         self._places: dict[tuple[object, ...], Place] = {}
+        self._sought: set[str] = set()
         self._meanings: dict[str, tuple[Statement, ...]] = {}
 
     # Python
@@ -188,6 +193,25 @@ class Program:
         """The classes of the modules that matter."""
         for module in self.modules:
             yield from module.classes()
+
+    def all_classes(self) -> Iterator[ClassInfo]:
+        """The classes of all modules that were read, those that others import among them."""
+        for module in self._read:
+            yield from module.classes()
+
+    def read_definitions(self, name: str) -> None:
+        """Read the modules in which functions of that name are defined, unless that has been asked too often."""
+        if name in self._sought or len(self._sought) >= MOST_SOUGHT:
+            return
+        from auditor.search import search
+
+        self._sought.add(name)
+        left = [one for one in self.inventory.files if one.language == "python" and not self.has_read(one)]
+        left = [one for one in left if one.role is not Role.TEST or self.config.include_tests]
+        found = search(left, [rb"def\s+" + name.encode() + rb"\s*\("], fold=False)
+        if len(found) <= MOST_DEFINING:
+            for file in found:
+                self.load(file)
 
     @cached_property
     def listeners(self) -> dict[FunctionInfo, frozenset[str]]:

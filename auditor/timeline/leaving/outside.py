@@ -97,7 +97,7 @@ def _by_its_looks(name: str) -> Outside | None:
     made = next((part for part in path[1:-1] if part[:1].isupper()), "")
     if len(path) < 3 or not made.endswith(_CLIENTS) or any(word in made for word in _NO_CLIENTS):
         return None
-    words = _split(path[-1])
+    words = splits(path[-1])
     sends = bool(words) and words[0] in _REMOTE
     asks = len(words) > 1 and words[0] in _ASKS and made.lower().endswith(("apiclient", "api"))
     return Outside(CLOUD, repeats=sends, sure=Confidence.MEDIUM) if sends or asks else None
@@ -118,7 +118,7 @@ _POSTS = ("django.core.mail", "smtplib", "aiosmtplib", "flask_mail", "flask_mail
 
 def is_a_letter(name: str, called: str, loads: Iterable[str]) -> Outside | None:
     """Whether `letter.send()` sends a mail, in a module that loads what mails are sent with."""
-    words = _split(called)
+    words = splits(called)
     if name != "send" or not words or words[-1] not in _LETTERS:
         return None
     posts = any(one == package or one.startswith(f"{package}.") for one in loads for package in _POSTS)
@@ -160,7 +160,7 @@ def hands_on(name: str, called: str) -> Outside | None:
 
     What it is called on is not known: only what both are called tells, and of a job only.
     """
-    words, owner = _split(name), _split(called)
+    words, owner = splits(name), splits(called)
     sends = bool(words) and words[0] in _HANDS_ON and (not owner or not _CALLED_SO.isdisjoint(owner))
     sends = sends or (not called and bool(words) and words[0] in _CALLED_SO and words[-1] in _CALLBACKS | {words[0]})
     if not sends or not _INSIDE.isdisjoint((*words, *owner)):
@@ -171,7 +171,12 @@ def hands_on(name: str, called: str) -> Outside | None:
 _CALLBACKS = names("fn func function callback cb hook handler")
 
 
-def _split(name: str) -> tuple[str, ...]:
+def says_itself_a_stand_in(name: str) -> bool:
+    """Whether a class tells by its name that it only stands in for one that does the work."""
+    return any(word in name for word in (*_NO_CLIENTS, "Null", "Noop", "NoOp"))
+
+
+def splits(name: str) -> tuple[str, ...]:
     """The words of a name, however they are joined."""
     spaced = "".join(f"_{letter}" if letter.isupper() else letter for letter in name)
     return tuple(word for word in spaced.lower().split("_") if word)

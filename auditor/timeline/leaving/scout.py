@@ -8,10 +8,12 @@ interest, only whether it, or what it calls, leaves the process.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence
 from auditor.python import nodes
+from auditor.timeline.leaving.behind import FAR, Behind
 from auditor.timeline.leaving.outside import (
     SENDING,
     Outside,
@@ -65,6 +67,7 @@ class Scout:
 
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
+        self._behind = Behind(walker)
         self._left = ALL_STEPS
         self._known: dict[_Asked, tuple[_Met, ...]] = {}
         self._asked: dict[FunctionInfo, int] = {}
@@ -88,6 +91,8 @@ class Scout:
     def meet(self, callee: Value, call: Invocation) -> State:
         """A call into a library, or of something unknown: the state after it, if it reaches outside."""
         name, reach = self._reach(callee, call)
+        if reach is None and isinstance(callee, Bound) and isinstance(callee.receiver, Unknown):
+            return self._look_behind(self._behind.called_so(callee.receiver.called, callee.name), call)
         if reach is None or is_idle(name, call.argument(0)):
             return call.state
         # What calls this is never taken for a function that only computes.
@@ -152,6 +157,32 @@ class Scout:
             through = (*call.frame.calls, call.place, *met.calls)
             state = self._note(met._replace(calls=through), call.at(state))
         return state
+
+    def look_behind(self, info: FunctionInfo, call: Invocation) -> State:
+        """A call of a method that an interface leaves open: the state after it, if who answers reaches outside."""
+        if not self._matters(call.state):
+            return call.state
+        return self._look_behind(self._behind.open_method(info), call)
+
+    def _look_behind(self, methods: tuple[Function, ...], call: Invocation) -> State:
+        """The same where it is one of these methods that answers.
+
+        Where another of them may ask the database, it is a matter of who keeps something, and not of who is asked.
+        """
+        found: list[_Met] = []
+        for method in methods:
+            me = (method.bound,) if method.bound is not None else ()
+            met = self._look(replace(method, bound=None), call.passing(*me))
+            far = [one for one in met if one.reach.what in FAR and one.reach.sure is Confidence.HIGH]
+            if not far and method.info in self.walker.program.relevance:
+                return call.state
+            answers = f"{method.info.owner.node.name}.{method.info.node.name}" if method.info.owner else far[0].name
+            found.extend(one._replace(name=answers) for one in far[:1])
+        if not found:
+            return call.state
+        through = (*call.frame.calls, call.place, *found[0].calls)
+        reach = found[0].reach._replace(sure=Confidence.MEDIUM)
+        return self._note(found[0]._replace(calls=through, reach=reach), call)
 
     def _matters(self, state: State) -> bool:
         return bool(_leased(state)) or any(True for _ in self._waiting(state))

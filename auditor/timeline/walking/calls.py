@@ -180,6 +180,8 @@ class Calls:
         info = function.info
         if info in call.frame.stack or len(call.frame.stack) >= DEEPEST:
             return self.walker.unseen.opaque(function, call)
+        if info.is_left_open:
+            call = call.at(self.walker.scout.look_behind(info, call))
         if on_yield is None and not self._matters(info, call):
             self.entered.add(info)
             seen = self.in_turn(info, self.walker.scout.look_through(function, call))

@@ -10,7 +10,7 @@ from auditor.sql.words import words
 from auditor.timeline.model.values import Class, Function, Instance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from auditor.program.code import ClassInfo, FunctionInfo
     from auditor.timeline.walking.walker import Walker
@@ -50,7 +50,8 @@ class StandIns:
 
     def _heir(self, info: FunctionInfo, owner: ClassInfo) -> ClassInfo | None:
         name = info.node.name
-        found = [cls for cls in self._filling(owner) if (method := cls.method(name)) and self._works(method)]
+        classes = self.walker.program.classes()
+        found = [cls for cls in self.filling(owner, classes) if (method := cls.method(name)) and self._works(method)]
         if len(found) > 1:
             # One that keeps all in memory is there for tests, and has words in common with one that asks a database.
             found = [cls for cls in found if self.walker.program.driver_in(cls.module) and not _pretends(cls)]
@@ -59,11 +60,11 @@ class StandIns:
     def _works(self, method: FunctionInfo) -> bool:
         return not method.is_left_open and method in self.walker.program.relevance
 
-    def _filling(self, owner: ClassInfo) -> Iterator[ClassInfo]:
-        """The classes derived from it and, of a protocol, those that have all of its methods."""
+    def filling(self, owner: ClassInfo, classes: Iterable[ClassInfo]) -> Iterator[ClassInfo]:
+        """Those of some classes that are derived from one and, where it is a protocol, that have all of its methods."""
         methods = {name for name, member in owner.members.items() if isinstance(member, nodes.Function)}
         shaped = owner.is_protocol and len(methods) >= _TELLING
-        names, waiting = {owner.node.name}, [cls for cls in self.walker.program.classes() if cls is not owner]
+        names, waiting = {owner.node.name}, [cls for cls in classes if cls is not owner]
         for _ in range(_DEEPEST):
             more = [cls for cls in waiting if cls.base_names & names]
             yield from (cls for cls in more if owner in self.walker.objects.lineage(cls))
