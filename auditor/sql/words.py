@@ -309,6 +309,11 @@ _FLAGS = {
 _FLAG_OF = {words(name): states for states, names in _FLAGS.items() for name in names.split()}
 
 
+def is_flag(name: str) -> bool:
+    """A column of truth values that tells the state of a job: is_completed, in_progress."""
+    return bool(flagged(name, True))
+
+
 def tells_sent(column: str) -> bool:
     """A column of truth values that says whether something has gone out: sent, is_delivered."""
     return words(column)[-1:] in (("sent",), ("delivered",), ("dispatched",)) and flagged(column, True) == "done"

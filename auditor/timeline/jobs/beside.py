@@ -8,7 +8,7 @@ from auditor.program.holders import tells_holder
 from auditor.sql.meaning import Kind, Query, Statement
 from auditor.sql.queue_view import named_from_outside, names_one
 from auditor.sql.tokens import tokenize
-from auditor.sql.words import is_queue, is_status
+from auditor.sql.words import is_flag, is_queue, is_status
 from auditor.timeline.model.connection import READ, ConnectionState, Deed, Mark
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _locks_all(query: Query) -> bool:
 
 def _asks(query: Query) -> bool:
     """Whether a query for one job asks more of it than its id."""
-    return any(tells_holder(found.column) for found in query.conditions)
+    return any(tells_holder(found.column) or is_flag(found.column) for found in query.conditions)
 
 
 def _reads(statement: Statement) -> bool:

@@ -152,7 +152,12 @@ def _unlocked(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Un
 
 def _is_proven(job: Job, step: Step, pending: tuple[Mark, ...]) -> bool:
     """Whether a job is held by now, or was locked by its id and asked whether somebody else has it."""
-    return any(claim.table == step.table for claim in job.claims) or any(
+    return any(claim.table == step.table for claim in job.claims) or _is_locked_again(step, pending)
+
+
+def _is_locked_again(step: Step, pending: tuple[Mark, ...]) -> bool:
+    """Whether the job's row was locked by its id, and asked whether somebody else has it by now."""
+    return any(
         mark.deed is Deed.HOLD and mark.proves and mark.how != READ and mark.table == step.table for mark in pending
     )
 
@@ -168,7 +173,7 @@ def _freed(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Ungua
         or step.fence
     ):
         return None
-    if any(mark.deed is Deed.CLAIM and mark.table == step.table for mark in pending):
+    if _is_locked_again(step, pending) or any(mark.deed is Deed.CLAIM and mark.table == step.table for mark in pending):
         return None
     sure = min(freed.claim.sure, seen.before.sure)
     place, found, at = seen.place, freed.claim.place, freed.place
