@@ -292,7 +292,9 @@ def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
     if states & {"queued", "done", "failed", "dead"} or (step.by_id and stores_whole(query)):
         return False
     started = assigned(query, words.is_started)
-    held = bool(step.token or step.until or started)
+    # A holder that may stay who it was is nobody who takes the job: somebody changes what is said of it.
+    holder = bool(step.token) and not may_stay(query, step.token)
+    held = holder or bool(step.until or started)
     # A state that comes from outside is a mark where the rows were locked to be taken, and not to be ended.
     ends = step.takes_stalled or bool(assigned(query, words.is_finished))
     unknown = step.skip_locked and step.returns and not ends and bool(assigned(query, words.is_status, *VALUES))
@@ -302,9 +304,7 @@ def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
     if step.by_id:
         # By id it is the second half of select-then-update; a time limit alone is a heartbeat.
         queue = words.is_queue(_table_of(query)) or bool(assigned(query, words.tells_of_queue, TermKind.FALSE))
-        # A holder that may stay who it was is nobody who takes the job: somebody changes what is said of it.
-        taken = bool(step.token) and not step.fence and not may_stay(query, step.token)
-        takes = "running" in states or taken or step.is_put_off
+        takes = "running" in states or (holder and not step.fence) or step.is_put_off
         # Of a table that has a name of its own it is enough that what is taken must still wait.
         waits = step.rechecks and "queued" in step.asks and HOLE_OPEN not in step.table
         return takes and (held or step.counts or queue or waits)

@@ -332,6 +332,10 @@ def test_a_look_at_jobs_that_locks_none(text: str, kinds: list[str]) -> None:
 
 
 LOOK_ALIKES = {
+    "what is said of many, owners staying who they are": (
+        "UPDATE letters SET body = NULL, owner_id = CASE WHEN owner_id = %s THEN NULL ELSE owner_id END"
+        " WHERE user_id = %s OR owner_id IS NULL"
+    ),
     "an entry of a list that is changed": (
         "UPDATE backlog SET title = coalesce(%s, title), owner = coalesce(%s, owner) WHERE id = %s RETURNING *"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -92,10 +93,12 @@ def locked_and_asked(statement: Statement) -> Iterator[str]:
 _ASKS = frozenset({"1", "true", "count", "exists", "max", "min", "sum", "avg"})
 
 
-def _only_asks(statement: Statement) -> bool:
-    """Whether a query reads no rows, and only tells of them."""
-    first = tokenize(statement.text)[1:2]
-    return bool(first) and first[0].value.lower() in _ASKS
+def only_asks(statement: Statement) -> bool:
+    """Whether a query reads no rows, and only tells of them: how many there are, in all or of each kind."""
+    read = [token.value.lower() for token in tokenize(statement.text)[1:]]
+    read = read[: read.index("from")] if "from" in read else read
+    called = {name for name, after in itertools.pairwise(read) if after == "("}
+    return bool(read) and (read[0] in _ASKS or ("over" not in read and not _ASKS.isdisjoint(called)))
 
 
 def _looked(job: Job, step: Step, seen: Seen) -> Job:
@@ -105,7 +108,7 @@ def _looked(job: Job, step: Step, seen: Seen) -> Job:
         or seen.before.isolation in REFUSING
         or not step.table
         or (step.asks and not step.free)
-        or _only_asks(seen.statement)
+        or only_asks(seen.statement)
     ):
         return job
     if not (step.free or step.asks) and not _takes_off(seen.statement):

@@ -13,6 +13,7 @@ from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import HELD, is_heartbeat, is_run_at, is_started, is_until, tells_of_part
+from auditor.timeline.jobs.guarding import only_asks
 from auditor.timeline.model.connection import READ, Deed
 
 if TYPE_CHECKING:
@@ -293,7 +294,12 @@ class LeaseQueue:
         elif self._is_beside or any(at.step.sets for at in self.of(StepKind.FINISH)):
             # Where jobs are marked as done, and stay, whoever deletes one clears it away.
             loose = [at for at in loose if at.step.sets]
-        return tuple(sorted(loose, key=lambda at: (order[at.step.kind], not at.step.states, at.place)))
+        return tuple(
+            sorted(
+                loose,
+                key=lambda at: (self.fences_on_demand(at), order[at.step.kind], not at.step.states, at.place),
+            )
+        )
 
     @property
     def proof(self) -> str:
@@ -305,6 +311,11 @@ class LeaseQueue:
     @cached_property
     def fenced(self) -> tuple[At, ...]:
         return tuple(at for at in self.of(StepKind.FINISH, StepKind.FAIL) if at.step.fence and at.step.by_id)
+
+    def fences_on_demand(self, at: At) -> bool:
+        """Whether who calls it decides if a step asks for proof: the same function also takes one and asks for it."""
+        proven = (other.ran for other in self.ran if other.step.kind is at.step.kind and other.step.fence)
+        return any(at.ran.symbol in (ran.symbol, ran.caller) for ran in proven)
 
     # Heartbeats
 
@@ -368,7 +379,8 @@ class LeaseQueue:
         A broker does so, and may be one of several behind an interface.
         """
         kinds = (StepKind.CLAIM, StepKind.LOOK)
-        ran = (at.step for at in self.ran if at.step.kind in kinds and at.place not in self.called_off)
+        seen = (at for at in self.ran if at.step.kind in kinds and at.place not in self.called_off)
+        ran = (at.step for at in seen if at.step.kind is StepKind.CLAIM or not only_asks(at.ran.statement))
         defined = (step for step in self.defined if step.kind in kinds)
         # What also asks for those that somebody has counts them, and takes none.
         return any(
