@@ -54,6 +54,7 @@ DONE_COLUMNS = ("processed_at", "published_at", "finished_at", "delivered_at", "
 #: Columns of truth values that are false while something waits to be done, or is not under way.
 FLAG_COLUMNS = ("processed", "published", "delivered", "dispatched", "sent", "in_progress", "processing")
 _STATES = "|".join(WAITING_STATES).encode()
+_FLAGS = b"(?:" + "|".join(FLAG_COLUMNS).encode() + rb")\b"
 #: What stands in every file that looks for jobs which wait, in SQL or in an ORM's words, whatever it locks.
 WAITING_TRIGGERS = (
     rb"stat(?:us|e)\s*={1,2}\s*[\w.{\"']*(?:" + _STATES + rb")",
@@ -61,6 +62,8 @@ WAITING_TRIGGERS = (
     rb"limit\s+1\b",
     *(column + rb"(?:__lte?\b|\)?\s*<)" for column in COUNT_COLUMNS),
     *(column.encode() + rb"(?:\s*={1,2}\s*|\s+is\s+|\.is_\(\s*)(?:not\s+true|false)\b" for column in FLAG_COLUMNS),
+    # not_(Event.published)
+    rb"not_\(\s*[\w.]*" + _FLAGS,
     *(column.encode() + rb"(?:\s+is\s+null|\.is_\(|\s*==\s*none)" for column in DONE_COLUMNS),
 )
 _WAITING = rb"""(?:__in|__exact)?\s*={1,2}\s*[\[({]?\s*(?:['"]|\w[\w.]*\.)?(?:pending|queued|ready|waiting|new)\b"""

@@ -22,7 +22,9 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             finding = RULE.at(
                 unbounded.claim.place,
                 "the maximum is only looked at when a failure is caught: one that kills its process always comes back",
-            ).see(unbounded.recovery, "this puts it back whatever its count")
+            )
+            if unbounded.recovery != unbounded.claim.place:
+                finding = finding.see(unbounded.recovery, "this puts it back whatever its count")
         if unbounded.counted_at is not None and unbounded.counted_at != unbounded.claim.place:
             finding = finding.see(unbounded.counted_at, "attempts are counted here")
         yield finding.sure(unbounded.claim.sure).mended(

@@ -10,7 +10,7 @@ from auditor.findings import Place
 from auditor.frozen import dataclass
 from auditor.lines import decode
 from auditor.program.small import is_small
-from auditor.program.tree import Words, descend, literal, words_of
+from auditor.program.tree import Words, descend, last_name, literal, words_of
 from auditor.program.turns import takes_turns
 from auditor.python import nodes
 
@@ -181,6 +181,8 @@ class ClassInfo:
                 for target in part.targets:
                     if isinstance(target, nodes.Name):
                         members[target.id] = part
+                    elif isinstance(target, nodes.Items):
+                        members.update(_unpacked(target, part))
         return members
 
     @cached_property
@@ -266,6 +268,19 @@ def _item_of(target: nodes.Expression) -> tuple[str, str] | None:
         return None
     key = literal(target.key)
     return (target.value.id, key) if key is not None else None
+
+
+def _unpacked(target: nodes.Items, part: nodes.Assign) -> Iterator[tuple[str, nodes.Assign]]:
+    """`PENDING, SENT = "P", "S"` and `PENDING, SENT = range(2)`, as one assignment each."""
+    value = part.value
+    counted = isinstance(value, nodes.Call) and last_name(value.function) == "range" and len(value.arguments) == 1
+    for index, name in enumerate(target.items):
+        if not isinstance(name, nodes.Name):
+            return
+        if isinstance(value, nodes.Items) and len(value.items) == len(target.items):
+            yield name.id, nodes.Assign((name,), value.items[index], None, part.span)
+        elif counted:
+            yield name.id, nodes.Assign((name,), nodes.Constant(index, part.span), None, part.span)
 
 
 def _sets_or_overloads(function: nodes.Function) -> bool:

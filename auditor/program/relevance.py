@@ -21,6 +21,7 @@ from auditor.triggers import (
     COUNT_COLUMNS,
     DONE_COLUMNS,
     DUE_COLUMNS,
+    FLAG_COLUMNS,
     PARAMETER_TRIGGERS,
     POLICY_TRIGGERS,
     ROLE_TRIGGERS,
@@ -426,3 +427,4 @@ def _asked_for(words: Words) -> Iterator[str]:
         yield from (f"{column.decode()} < 1" for column in columns if column.decode() in words.names)
     if not {"is_", "null"}.isdisjoint(words.names):
         yield from (f"{column} is null" for column in DONE_COLUMNS if column in words.names)
+    yield from (f"{column} = false" for column in FLAG_COLUMNS if {column, f"is_{column}"} & words.names)

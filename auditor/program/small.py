@@ -41,7 +41,10 @@ def _only_asks(given: object) -> bool:
 
 
 def _only_guards(part: nodes.Node) -> bool:
-    """An assertion, or a condition under which something is raised."""
+    """An assertion, or a condition under which something is raised, and the list of what is allowed."""
+    if isinstance(part, nodes.Assign):
+        listed = part.value.items if isinstance(part.value, nodes.Items) else ()
+        return bool(listed) and all(isinstance(item, (nodes.Text, nodes.Constant)) for item in listed)
     if isinstance(part, nodes.If):
         return not part.orelse and all(isinstance(inner, nodes.Raise) for inner in part.body)
     return isinstance(part, nodes.Assert)

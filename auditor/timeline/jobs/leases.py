@@ -217,10 +217,11 @@ class LeaseQueue:
     def counted_on_failure(self) -> At | None:
         """The count of a failure that was caught, where claims take lost jobs again and nothing else counts any."""
         # What gives lost ones back uncounted is told of by itself.
-        takes = any(self._takes_again(claim.step) for claim in self.claims) and not self.gives_back
+        again = any(self._takes_again(claim.step) for claim in self.claims) or any(True for _ in self._picks)
+        takes = again and not self.gives_back
         counts = self.of(StepKind.COUNT)
-        told = {(at.place, at.step.kind) for at in self.ran}
-        with_an_end = all(at.step.by_id and any((at.place, kind) in told for kind in _TRIED) for at in counts)
+        told = {(at.ran.place, at.step.kind) for at in self.ran}
+        with_an_end = all(at.step.by_id and any((at.ran.place, kind) in told for kind in _TRIED) for at in counts)
         own = {at.step for at in self.ran}
         elsewhere = any(step.counts and step not in own for step in (*self.defined, *self.elsewhere)) or any(
             at.step.counts for at in (*self.claims, *self.reapers, *self.rescues)
@@ -245,7 +246,8 @@ class LeaseQueue:
         """What hands a job on whose worker may still be at it."""
         if self.reapers:
             return self.reapers[0]
-        for rescue in self.rescues:
+        overdue = (at for at in self.of(StepKind.REQUEUE) if _is_overdue(at.step))
+        for rescue in (*self.rescues, *overdue):
             if rescue.step.kind is StepKind.REQUEUE and self._is_of_the_job(rescue.step):
                 return rescue
         for claim in self.claims:
@@ -434,13 +436,18 @@ class LeaseQueue:
         return of_workers or any(True for _ in self.may_any_of(StepKind.EXTEND))
 
 
+def _is_overdue(step: Step) -> bool:
+    """Whether a change of one job asks for itself whether somebody has it whose time is up."""
+    return step.by_id and bool(step.watches) and HELD.issuperset(step.asks or ("",))
+
+
 def _is_loose(at: At) -> bool:
     step = at.step
     # To undo a failure, or to give a job back, is also what people do by hand.
-    by_worker = step.kind is not StepKind.REQUEUE or step.counts or step.tells_error or step.bounded
-    # A job that still waits is nobody's: it is called off.
-    waits = bool(step.asks) and set(step.asks) <= {"queued"}
-    return step.by_id and not step.fence and not at.is_held and by_worker and not waits
+    by_worker = step.kind is not StepKind.REQUEUE or step.counts or step.tells_error or (step.bounded and step.one)
+    # A job that still waits, or has failed, is nobody's: it is called off, or tried again.
+    waits = bool(step.asks) and set(step.asks) <= {"queued", "failed"}
+    return step.by_id and not step.fence and not at.is_held and by_worker and not waits and not _is_overdue(step)
 
 
 def _is_found_by(rescue: At, look: At) -> bool:

@@ -477,11 +477,30 @@ class Queues:
             if claim.step.bounded or claim.step.table in ("", UNNAMED) or count is None:
                 continue
             bound = self._bound_of(claim.step.table)
-            recovery = self.recovery(claim.mark)
+            recovery = self.recovery(claim.mark) or self._retaken_by_claims(claim.step.table)
             if bound is Bound.NONE:
                 yield UnboundedClaim(claim.mark, count, None)
             elif bound is Bound.ON_FAILURE and claim.step.counts and recovery is not None:
                 yield UnboundedClaim(claim.mark, count, recovery)
+
+    def _retaken_by_claims(self, table: str) -> Place | None:
+        """The claim that takes jobs whose time is up as it takes those that wait, whatever their count.
+
+        What looks at the count where it claims may well do so before the work.
+        """
+        claims = [at for queue in self.leases if queue.table == table for at in queue.claims_lost_jobs]
+        claiming = {told.symbol for told in self._of(table, StepKind.CLAIM)}
+        failures = self._of(table, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY)
+        bounded = bool(self._compared) or any(told.step.bounded for told in failures)
+        if not bounded or not claiming.isdisjoint(self._compared):
+            return None
+        return next((at.place for at in claims), None)
+
+    @cached_property
+    def _compared(self) -> tuple[str, ...]:
+        """The functions that hold attempts against something."""
+        modules = (module for module in self._program.modules if not module.test)
+        return tuple(function for module in modules for function in functions_comparing_attempts(module))
 
     def _count_of(self, claim: Claim) -> Place | None:
         if claim.step.counts:
@@ -501,15 +520,9 @@ class Queues:
         failing = {
             told.symbol for told in self._of(table, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY) if told.step.by_id
         }
-        compared = [
-            function
-            for module in self._program.modules
-            if not module.test
-            for function in functions_comparing_attempts(module)
-        ]
-        if any(function not in failing for function in compared):
+        if any(function not in failing for function in self._compared):
             return Bound.ALWAYS
-        return Bound.ON_FAILURE if bounds or compared or self._fails_for_good(table) else Bound.NONE
+        return Bound.ON_FAILURE if bounds or self._compared or self._fails_for_good(table) else Bound.NONE
 
     def _fails_for_good(self, table: str) -> bool:
         """Whether something lets a job fail that no claim takes again, and whoever calls it decides when."""

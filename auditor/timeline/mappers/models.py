@@ -25,6 +25,7 @@ from auditor.timeline.model.values import (
     Bound,
     Class,
     Connection,
+    Field,
     Function,
     Instance,
     Items,
@@ -117,6 +118,14 @@ class Models:
     def has(self, info: ClassInfo) -> bool:
         """Whether objects of a class are rows of a table, by whatever mapper."""
         return self.managers.is_model(info) or bool(self.walker.mapper.table_of_class(info))
+
+    def table_of(self, value: Value) -> str:
+        """The table of which a value is a row, or part of one, by whatever mapper; empty of anything else."""
+        if isinstance(value, Instance):
+            of_manager = self.managers.is_model(value.info)
+            return self.managers.table(value.info) if of_manager else self.walker.mapper.table_of(value)
+        row = value.row if isinstance(value, Field) else value
+        return row.table if isinstance(row, Row) else ""
 
     def _field(self, info: ClassInfo, name: str) -> Made | None:
         """The declaration of a field."""

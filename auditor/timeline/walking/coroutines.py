@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.timeline.model.state import NO_JOB, Flow
@@ -71,7 +72,12 @@ class Coroutines:
 
     def spawn(self, callee: Value, call: Invocation) -> None:
         """Something that runs beside what is walked: a thread, a task. It has its own way, from here on."""
-        apart = call._replace(state=call.state.with_job(NO_JOB), flow=Flow())
+        job = call.state.job
+        # What is given one of the jobs that were looked for works on it.
+        given = {self.walker.models.table_of(value) for value in call.everything} if job.looked else set()
+        looked = tuple(mark for mark in job.looked if mark.table in given)
+        beside = replace(NO_JOB, looked=looked, guarded=job.guarded) if looked else NO_JOB
+        apart = call._replace(state=call.state.with_job(beside), flow=Flow())
         for value in call.everything:
             self.walker.unseen.shared(value)
         ends: Results = []
