@@ -179,6 +179,10 @@ def _updated(view: View, index: int, query: Query) -> Iterator[Step]:
             yield step._replace(how="lease")
         else:
             yield step._replace(kind=kind, delayed=bool(assigned(query, words.is_run_at)))
+    locked = step.skip_locked and step.returns and not step.by_id and not words.is_people(step.table)
+    if not kinds and locked and _fills(query, conditions):
+        # Out of the queue, by a column of its own: who is to put it back is not known by that.
+        yield step._replace(how="delete")
     yield from _counted(view, query)
 
 
@@ -309,6 +313,12 @@ def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
         waits = step.rechecks and "queued" in step.asks and HOLE_OPEN not in step.table
         return takes and (held or step.counts or queue or waits)
     return marks and (free or picked)
+
+
+def _fills(query: Query, conditions: list[Comparison]) -> bool:
+    """Whether it fills in a column that was empty in what it took, whatever that is called; not by which it is done."""
+    empty = {one.column for one in conditions if one.operator == "is" and one.value.kind is TermKind.NULL}
+    return any(made.column in empty and not words.is_finished(made.column) for made in query.assignments)
 
 
 def _counted(view: View, query: Query) -> Iterator[Step]:

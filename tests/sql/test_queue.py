@@ -29,6 +29,13 @@ CLAIMS: dict[str, tuple[str, dict[str, Any]]] = {
         ),
         {"how": "delete", "skip_locked": True, "returns": False},
     ),
+    "a column of any name that is filled in where it was empty": (
+        (
+            "UPDATE parcels SET fetched = now() WHERE id IN (SELECT id FROM parcels WHERE fetched IS NULL LIMIT 1"
+            " FOR UPDATE SKIP LOCKED) RETURNING id"
+        ),
+        {"how": "delete", "skip_locked": True, "returns": True},
+    ),
     "a row lock that waits": (
         "SELECT * FROM jobs WHERE status = 'queued' ORDER BY id LIMIT 1 FOR UPDATE",
         {"how": "row lock", "skip_locked": False},

@@ -11,8 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence
-from auditor.timeline.leaving.services import CLOUD, HTTP, LIBRARIES, MAIL, QUEUE, RECEIVER, names
-from auditor.timeline.model.values import Bound, External, Function, Items, Literal, Made, Mapping, Text, Value
+from auditor.timeline.leaving.services import CLOUD, HTTP, JOB, LIBRARIES, MAIL, QUEUE, RECEIVER, names
+from auditor.timeline.model.values import Bound, External, Function, Items, Literal, Made, Mapping, Text, Unknown, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -166,6 +166,16 @@ def hands_on(name: str, called: str) -> Outside | None:
     if not sends or not _INSIDE.isdisjoint((*words, *owner)):
         return None
     return Outside(RECEIVER, repeats=True, sure=Confidence.MEDIUM)
+
+
+#: What waits for something, for as long as it is allowed to take.
+_WAITS = frozenset({"asyncio.wait_for", "asyncio.tasks.wait_for"})
+
+
+def waits_for_job(name: str, awaited: Value) -> Outside | None:
+    """Whether a call waits, with a limit of its own, for something unseen that was begun with the job in hand."""
+    unseen = isinstance(awaited, Unknown) and awaited.row
+    return Outside(JOB, repeats=True, sure=Confidence.MEDIUM) if unseen and name in _WAITS else None
 
 
 _CALLBACKS = names("fn func function callback cb hook handler")

@@ -25,6 +25,7 @@ from auditor.timeline.leaving.outside import (
     outside,
     outside_method,
     stays_here,
+    waits_for_job,
 )
 from auditor.timeline.model.connection import Deed
 from auditor.timeline.model.entries import Entry
@@ -93,6 +94,8 @@ class Scout:
         name, reach = self._reach(callee, call)
         if reach is None and isinstance(callee, Bound) and isinstance(callee.receiver, Unknown):
             return self._look_behind(self._behind.called_so(callee.receiver.called, callee.name), call)
+        if reach is None and self._holds_job(call.state):
+            reach = waits_for_job(name, call.argument(0, "fut"))
         if reach is None or is_idle(name, call.argument(0)):
             return call.state
         # What calls this is never taken for a function that only computes.
@@ -141,7 +144,7 @@ class Scout:
         """
         name, called = _named(callee)
         reach = hands_on(name, called) if name else None
-        if reach is None or not any(_claims(one) for _, one in self._waiting(call.state)):
+        if reach is None or not self._holds_job(call.state):
             return call.state
         keyed = is_keyed(call.everything, call.named)
         return self._note(
@@ -186,6 +189,10 @@ class Scout:
 
     def _matters(self, state: State) -> bool:
         return bool(_leased(state)) or any(True for _ in self._waiting(state))
+
+    def _holds_job(self, state: State) -> bool:
+        """Whether a transaction is open that has taken a job."""
+        return any(_claims(one) for _, one in self._waiting(state))
 
     def _waiting(self, state: State) -> Iterator[tuple[Key, ConnectionState]]:
         """The connections whose transactions hold rows until what is walked is done."""

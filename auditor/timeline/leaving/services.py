@@ -15,6 +15,7 @@ SLEEP = "a sleep"
 QUEUE = "a message queue"
 CLOUD = "a remote service"
 RECEIVER = "whoever the job is sent to"
+JOB = "what the job asks for"
 
 
 class Library(NamedTuple):
