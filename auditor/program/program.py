@@ -99,8 +99,9 @@ class Program:
         self._by_file: dict[str, ModuleInfo | None] = {}
         self._by_path: dict[str, ModuleInfo] = {}
         self._sql: dict[str, SqlFile | None] = {}
-        #: Whether any file speaks of autocommit, so that a connection that comes from elsewhere may be in it.
-        self.switches_autocommit = False
+        #: The drivers whose connections may be in autocommit where they come from elsewhere, since some file puts such
+        #: in it; "" stands for any.
+        self.autocommit_of: frozenset[str] = frozenset()
         #: Files with Django's settings, read when what they say is first asked for.
         self.settings_files: list[SourceFile] = []
         self._steps: dict[int, tuple[Statement, tuple[Step, ...]]] = {}
@@ -159,6 +160,14 @@ class Program:
         self.relevance.add(module)
         self.sources.add(module)
         return module
+
+    def glimpse(self, file: SourceFile) -> ModuleInfo | None:
+        """A Python file looked at for one answer, and no part of the program; None where it cannot be read."""
+        data = read(file)
+        facts = data if isinstance(data, Skipped) else read_python(data)
+        if isinstance(data, Skipped) or isinstance(facts, (Skipped, UnreadPython)):
+            return None
+        return ModuleInfo(self._index.name_of(file), file.path, file.file, facts, data)
 
     def symbol_at(self, place: Place) -> str:
         """The qualified name of the function or class that a place stands in; empty at the top of a file."""

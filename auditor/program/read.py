@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from auditor import drivers
 from auditor.drivers.model import Binding
 from auditor.files import Role, SourceFile, read
+from auditor.program.autocommit import hands_out_autocommit
 from auditor.program.composed import compositions
 from auditor.program.migrations import taken_back
 from auditor.program.origins import Origin
@@ -124,7 +125,6 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
         driver.binding is Binding.SERVER for driver in (*used.values(), default) if driver is not None
     )
     program.settings_files = [file for file, numbers in found.items() if any(number > switch for number in numbers)]
-    program.switches_autocommit = any(switch in numbers for numbers in found.values())
     wanted = [file for file in files if file in hits]
     for number, file in enumerate(wanted):
         progress("reading", number, len(wanted))
@@ -149,7 +149,17 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
         program.telling.add(module)
     if driven:
         _load_users(program, [file for file in left if file.language == "python"], jobs)
+    for file in (file for file, numbers in found.items() if switch in numbers):
+        program.autocommit_of |= _in_autocommit(program, file)
     return program
+
+
+def _in_autocommit(program: Program, file: SourceFile) -> frozenset[str]:
+    """The drivers whose connections a file may put in autocommit for others; "" stands for any, where none is told."""
+    module = program.module_at(file.path) or (program.glimpse(file) if file.language == "python" else None)
+    if module is None:
+        return frozenset({""})
+    return (drivers_of(module) or frozenset({""})) if hands_out_autocommit(module) else frozenset()
 
 
 def _spoken(program: Program) -> list[Driver]:

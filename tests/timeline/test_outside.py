@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
@@ -466,3 +467,115 @@ MORE
 def test_what_sentences_say_of_autocommit_puts_no_session_in_it(tmp_path: Path, more: str, found: bool) -> None:
     told = find(tmp_path, {"worker.py": SAID_OF_AUTOCOMMIT.replace("MORE", more)})
     assert ("TA501" in {one.code for one in told}) is found
+
+
+#: Autocommit that a function keeps to itself, so that no session of others can be in it.
+OWN = {
+    "connected in a block": """
+        def vacuum(engine):
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+                conn.execute(text("VACUUM outbox"))
+    """,
+    "an engine under other options in a block": """
+        class Databases:
+            def drop(self, name):
+                with self.admin.execution_options(isolation_level="AUTOCOMMIT").connect() as conn:
+                    conn.execute(text(f'DROP DATABASE "{name}"'))
+    """,
+    "switched on what it connected": """
+        def create(dsn, name):
+            conn = psycopg2.connect(dsn)
+            conn.autocommit = True
+            conn.cursor().execute(f'CREATE DATABASE "{name}"')
+            conn.close()
+    """,
+    "switched by a call, and what was fetched returned": """
+        def exists(dsn):
+            conn = psycopg2.connect(dsn)
+            conn.set_isolation_level(psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT)
+            return conn.execute("SELECT 1 FROM pg_database").fetchone()
+    """,
+    "an engine of its own": """
+        async def provision(url):
+            admin = create_async_engine(url, isolation_level="AUTOCOMMIT")
+            async with admin.connect() as conn:
+                await conn.execute(text("CREATE DATABASE shop"))
+            await admin.dispose()
+    """,
+    "only asked for": """
+        def told(conn):
+            return conn.autocommit
+    """,
+}
+#: Autocommit that others may be given.
+HANDED_ON = {
+    "returned": """
+        def admin(url):
+            engine = create_engine(url, isolation_level="AUTOCOMMIT")
+            return engine
+    """,
+    "returned as what works on it": """
+        def admin(url):
+            engine = create_engine(url, isolation_level="AUTOCOMMIT")
+            return engine.connect()
+    """,
+    "yielded": """
+        def admin(dsn):
+            with psycopg.connect(dsn, autocommit=True) as conn:
+                yield conn
+    """,
+    "kept by an object": """
+        class Database:
+            def __init__(self, url):
+                self.engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    """,
+    "given to an object": """
+        def repository(dsn):
+            conn = psycopg.connect(dsn, autocommit=True)
+            return Repository(conn)
+    """,
+    "given to an object of whatever class": """
+        class Database:
+            def __init__(self, conn):
+                self.conn = conn
+
+            @classmethod
+            async def open(cls, dsn):
+                conn = await psycopg.AsyncConnection.connect(dsn, autocommit=True)
+                return cls(conn)
+    """,
+    "given to what an object has": """
+        class Database:
+            def open(self, dsn):
+                conn = psycopg.connect(dsn, autocommit=True)
+                self.connections.append(conn)
+    """,
+    "kept by the module": """
+        engine = create_engine("postgresql://", isolation_level="AUTOCOMMIT")
+    """,
+    "kept in a global name": """
+        def start(dsn):
+            global conn
+            conn = psycopg.connect(dsn, autocommit=True)
+    """,
+    "what it was handed": """
+        def switch(conn):
+            conn.autocommit = True
+    """,
+    "what the caller says": """
+        def connect(dsn, autocommit=True):
+            return psycopg.connect(dsn, autocommit=autocommit)
+    """,
+}
+
+
+@pytest.mark.parametrize("more", OWN.values(), ids=OWN)
+def test_autocommit_that_a_function_keeps_to_itself_says_nothing_of_other_sessions(tmp_path: Path, more: str) -> None:
+    files = {"worker.py": SAID_OF_AUTOCOMMIT.replace("MORE", ""), "databases.py": dedent(more)}
+    assert "TA501" in {one.code for one in find(tmp_path, files)}
+
+
+@pytest.mark.parametrize("more", HANDED_ON.values(), ids=HANDED_ON)
+def test_autocommit_that_is_handed_on_may_be_that_of_any_session(tmp_path: Path, more: str) -> None:
+    files = {"worker.py": SAID_OF_AUTOCOMMIT.replace("MORE", ""), "databases.py": dedent(more)}
+    assert "TA501" not in {one.code for one in find(tmp_path, files)}

@@ -141,7 +141,7 @@ class Connecting:
         autocommit, prepares, client = self.connect_options(driver, {})
         told = (
             driver.name in self.walker.program.config.drivers
-            or not self.walker.program.switches_autocommit
+            or self.walker.program.autocommit_of.isdisjoint((driver.name, ""))
             or not driver.begins_by_itself
         )
         return autocommit if told else Autocommit.UNKNOWN, prepares, client
