@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-#: What stands in every file that sets a custom setting: set_config(), SET LOCAL, SET app.tenant, f"SET {name} = …".
+#: What stands in every file that sets a custom setting: set_config(), SET LOCAL, SET app.tenant, f"SET {name} = …"; or
+#: takes it away again.
 SETTING_TRIGGERS = (
     rb"set_config",
     rb"set\s+local\s",
     rb"set\s+session\s",
     rb"set\s+[\"{%][^\n]{0,60}(?:=|\bto\b)",
     rb"set\s+[a-z_]\w*\.[\"\w{%]+\s*(?:=|\bto\b)",
+    rb"reset\s+(?:all\b|[a-z_]\w*\.\w)",
+    rb"discard\s+all\b",
 )
 #: What stands in every file that gives connections a custom setting as they are opened.
 CONNECT_TRIGGERS = (

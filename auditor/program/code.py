@@ -42,6 +42,12 @@ class FunctionInfo:
             isinstance(part, (nodes.Function, nodes.Lambda)) and part is not self.node for part in descend(self.node)
         )
 
+    @cached_property
+    def awaited(self) -> frozenset[nodes.Span]:
+        """Where the calls stand whose results it waits for."""
+        waits = (part for part in descend(self.node) if isinstance(part, nodes.Await))
+        return frozenset(part.value.span for part in waits if isinstance(part.value, nodes.Call))
+
     def holds(self, line: int) -> bool:
         """Whether a line of its file is the function's."""
         return self.node.span[0] <= line <= self.node.span[2]

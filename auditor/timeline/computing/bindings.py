@@ -30,6 +30,9 @@ _PLAIN_TYPES = ("int", "float", "bool", "UUID", "uuid4", "Decimal", "len", "id")
 #: What a name is made of that says nothing.
 _NOTHING = frozenset(UNNAMED + '."')
 
+#: What text PostgreSQL takes for a boolean, whether it is written out or travels as a parameter.
+_TRUTHS = dict.fromkeys(("true", "t", "on"), True) | dict.fromkeys(("false", "f", "off"), False)
+
 
 class Resolved(NamedTuple):
     """What a term holds: `text` when it is known, None when it is only known at run time."""
@@ -117,9 +120,7 @@ class Bindings:
     def _written(self, term: Term) -> Resolved:
         """A literal or name, what its holes hold being filled in."""
         if not term.holes and HOLE_OPEN not in term.text:
-            lowered = term.text.lower()
-            truth = {"true": True, "t": True, "on": True, "false": False, "f": False, "off": False}.get(lowered)
-            return Resolved(term.text, is_true=truth)
+            return Resolved(term.text, is_true=_TRUTHS.get(term.text.lower()))
         parts = []
         raw = known = of_task = False
         deployed = True
@@ -153,7 +154,7 @@ class Bindings:
     @staticmethod
     def _of_value(value: Value, parameter: bool) -> Resolved:
         if isinstance(value, Text) and not value.holes:
-            return Resolved(value.value, parameter=parameter)
+            return Resolved(value.value, is_true=_TRUTHS.get(value.value.lower()), parameter=parameter)
         if isinstance(value, Literal):
             known = value.value
             text = "" if known is None else str(known).lower()

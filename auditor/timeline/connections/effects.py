@@ -132,7 +132,9 @@ class Effects:
         for changed in statement.settings:
             if changed.change is Change.RESET_ALL:
                 state = change.reset_all(state, locate(changed.span), change.KEPT_BY_RESET_ALL)
-                told.extend(self._cleared(setting.name, locate(changed.span)) for setting in state.settings)
+                told.extend(
+                    self._cleared(name, locate(changed.span)) for name in (*(one.name for one in state.settings), "all")
+                )
                 continue
             setting = self.setting(changed, bindings, locate)
             told.append(setting)

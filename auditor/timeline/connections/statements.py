@@ -78,7 +78,11 @@ class Statements:
         statements = self.walker.program.read_sql(text.value) if isinstance(query, Text) else (_UNREAD,)
         self.walker.program.take_comments(text.value, lambda span: self.walker.program.place_in(text.origins, span))
         driver = drivers.by_name(connection.driver)
-        bound = driver is not None and driver.binding is Binding.SERVER and not client and not connection.client_cursors
+        # What is waited for runs under a driver for coroutines, whatever its session was taken for: they leave it all
+        # to the server.
+        waited = driver is not None and bool(driver.client_dbapis) and _is_awaited(call)
+        client = client or (connection.client_cursors and not waited)
+        bound = driver is not None and driver.binding is Binding.SERVER and not client
         run = _Run(key, text, parameters, bound and _has_parameters(parameters), call, at)
         if len(statements) > MOST_STATEMENTS:
             for statement in statements:
@@ -491,6 +495,11 @@ class _Run:
         self.bound_on_server = bound_on_server
         self.call = call
         self.place = at or call.place
+
+
+def _is_awaited(call: Invocation) -> bool:
+    """Whether the code waits for what a call gives."""
+    return call.frame.function is not None and call.span in call.frame.function.awaited
 
 
 def _autocommit(driver: Driver | None, connection: ConnectionState) -> Autocommit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from auditor import drivers
 from auditor.findings import Place
 from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED
@@ -402,7 +403,7 @@ class Roots:
             if not kept or connection.status is Status.CLOSED:
                 continue
             given = connection.life is Life.GIVEN
-            lent = given and self.walker.database.sessions.is_session(key)
+            lent = given and self._is_of_engine(key, connection)
             if lent and _is_pending(connection):
                 # Who passed the session goes on in its transaction, and commits what was done for it.
                 connection, _ = change.commit(connection, place)
@@ -415,6 +416,11 @@ class Roots:
                 event = Handover(place, key, kind, connection, connection, place, None, symbol, connection.sure)
                 state = self.walker.see(event, state)
         return state
+
+    def _is_of_engine(self, key: Key, connection: ConnectionState) -> bool:
+        """Whether a connection has been taken out of a pool by whoever passed it: a session, or one of an engine."""
+        driver = drivers.by_name(connection.driver)
+        return self.walker.database.sessions.is_session(key) or (driver is not None and driver.own_transactions)
 
 
 def _is_own(name: str) -> bool:

@@ -1,0 +1,119 @@
+"""What a helper sets on the session or the engine's connection that it is passed."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from auditor.findings import Confidence
+from tests.timeline.world import find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Settings for the session, which whoever passed the connection commits: they go back into the pool with it.
+STAYING = {
+    "an engine's connection": """
+        from sqlalchemy import Connection, text
+
+        def become(connection: Connection, account):
+            connection.execute(text("SELECT set_config('app.account_id', :account, false)"), {"account": account})
+    """,
+    "one for coroutines": """
+        from sqlalchemy import text
+        from sqlalchemy.ext.asyncio import AsyncConnection
+
+        async def become(connection: AsyncConnection, account):
+            await connection.execute(text(f"SET app.account_id = '{account}'"))
+    """,
+    "a scope that travels as text": """
+        from sqlalchemy import text
+        from sqlalchemy.orm import Session
+
+        SETTING = text("SELECT set_config(:name, :value, :is_local)")
+
+        def become(session: Session, account):
+            session.execute(SETTING, {"name": "app.account_id", "value": account, "is_local": "false"})
+    """,
+}
+#: The same, where it does not stay, or where it is not seen that it does.
+GOING = {
+    "a local scope that travels as text": """
+        from sqlalchemy import text
+        from sqlalchemy.orm import Session
+
+        SETTING = text("SELECT set_config(:name, :value, :is_local)")
+
+        def become(session: Session, account):
+            session.execute(SETTING, {"name": "app.account_id", "value": account, "is_local": "on"})
+    """,
+    "taken away by another helper": """
+        from sqlalchemy import Connection, text
+
+        def become(connection: Connection, account):
+            connection.execute(text("SELECT set_config('app.account_id', :account, false)"), {"account": account})
+
+        def leave(connection: Connection):
+            connection.execute(text("RESET app.account_id"))
+            connection.commit()
+    """,
+    "all of it reset": """
+        from sqlalchemy import Connection, text
+
+        def become(connection: Connection, account):
+            connection.execute(text("SELECT set_config('app.account_id', :account, false)"), {"account": account})
+
+        def leave(connection: Connection):
+            connection.execute(text("RESET ALL"))
+    """,
+    "a driver's own connection, which may be nobody else's": """
+        import psycopg
+
+        def become(conn: psycopg.Connection, account):
+            conn.execute("SELECT set_config('app.account_id', %s, false)", (account,))
+    """,
+}
+
+
+def codes(tmp_path: Path, code: str) -> set[str]:
+    return {one.code for one in find(tmp_path, {"tenancy.py": dedent(code)}) if one.confidence > Confidence.LOW}
+
+
+@pytest.mark.parametrize("code", STAYING.values(), ids=STAYING)
+def test_what_a_helper_sets_for_the_session_stays_on_the_pooled_connection(tmp_path: Path, code: str) -> None:
+    assert "TA101" in codes(tmp_path, code)
+
+
+@pytest.mark.parametrize("code", GOING.values(), ids=GOING)
+def test_what_goes_again_is_left_alone(tmp_path: Path, code: str) -> None:
+    assert "TA101" not in codes(tmp_path, code)
+
+
+@pytest.mark.parametrize(("waits", "refused"), [("await ", True), ("", False)])
+def test_who_waits_for_a_statement_leaves_its_parameters_to_the_server(
+    tmp_path: Path, waits: str, refused: bool
+) -> None:
+    """Whatever the session that comes in was taken for: here one of an engine over psycopg2, which binds by itself."""
+    helper = f"""
+        from sqlalchemy import text
+
+        async def become(session, account):
+            connection = {waits}session.connection()
+            {waits}connection.execute(text("SET LOCAL app.account_id = :account"), {{"account": account}})
+    """
+    view = """
+        from sqlalchemy import create_engine
+        from sqlalchemy.orm import Session
+        from tenancy import become
+
+        engine = create_engine("postgresql+psycopg2://app@db/app")
+
+        async def show(account):
+            with Session(engine) as session:
+                await become(session, account)
+                session.commit()
+    """
+    found = find(tmp_path, {"tenancy.py": dedent(helper), "view.py": dedent(view)})
+    assert ("TA110" in {one.code for one in found}) is refused
