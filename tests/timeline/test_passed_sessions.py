@@ -117,3 +117,32 @@ def test_who_waits_for_a_statement_leaves_its_parameters_to_the_server(
     """
     found = find(tmp_path, {"tenancy.py": dedent(helper), "view.py": dedent(view)})
     assert ("TA110" in {one.code for one in found}) is refused
+
+
+POOLED = """
+from contextlib import contextmanager
+from sqlalchemy import create_engine, text
+from sqlalchemy.orm import sessionmaker
+
+engine = create_engine("postgresql+psycopg://app@db/app")
+Session = sessionmaker(engine)
+
+
+@contextmanager
+def as_account(account):
+    with Session() as session:
+        session.execute(text("RESET ROLE"))
+        session.execute(text(f'SET SESSION ROLE "account_{account}"'))
+        yield session
+
+
+def unsent():
+    with Session() as session:
+        BEGIN
+        return session.execute(text("SELECT id FROM letters FOR UPDATE")).all()
+"""
+
+
+@pytest.mark.parametrize(("begin", "left"), [('session.execute(text("RESET ROLE"))', False), ("pass", True)])
+def test_nobody_meets_a_role_that_every_borrower_takes_away_first(tmp_path: Path, begin: str, left: bool) -> None:
+    assert ("TA105" in codes(tmp_path, POOLED.replace("BEGIN", begin))) is left

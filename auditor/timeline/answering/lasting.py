@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from auditor.timeline.connections.pools import PoolInfo
     from auditor.timeline.model.connection import ConnectionState
     from auditor.timeline.model.settings import LostCleanup, Setting
+    from auditor.timeline.model.values import Key
 
 _Kind = TypeVar("_Kind")
 
@@ -101,6 +102,9 @@ class Lasting:
         if kind == "caller" or unseen or (given and self._any_reset_touches(setting.name)):
             # Who uses the connection next, or which pool it comes from, is not seen.
             sure = Confidence.LOW
+        if pool is not None and self._is_cleared_first(setting.name, pool.returned_to):
+            # What still meets the old value is only who is not seen.
+            sure = Confidence.LOW
         yield Leak(
             setting.name,
             self.program.catalogue.is_tenant(setting.name),
@@ -153,6 +157,17 @@ class Lasting:
         return any(
             setting.clears and setting.name in (name, "all") and (ran.call, ran.through) not in sets
             for ran, setting in self._settings()
+        )
+
+    def _is_cleared_first(self, name: str, pool: Key) -> bool:
+        """Whether everybody who borrows from a pool begins with taking the setting's value away."""
+        firsts: dict[Key, Ran] = {}
+        for ran in self._of(Ran):
+            home = self.pools.get(ran.before.pool) if ran.before.pool is not None else None
+            if home is not None and home.returned_to == pool:
+                firsts.setdefault(ran.connection, ran)
+        return bool(firsts) and all(
+            any(setting.clears and setting.name in (name, "all") for setting in ran.settings) for ran in firsts.values()
         )
 
     @cached_property
