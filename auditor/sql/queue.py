@@ -295,9 +295,12 @@ def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
     states = set(step.states)
     if states & {"queued", "done", "failed", "dead"} or (step.by_id and stores_whole(query)):
         return False
+    if assigned(query, words.is_error) and "running" not in states:
+        return False  # what went wrong is told of a job that was tried, whatever the state is called that it ends in
     started = assigned(query, words.is_started)
     # A holder that may stay who it was is nobody who takes the job: somebody changes what is said of it.
-    holder = bool(step.token) and not may_stay(query, step.token)
+    # And a nonce that each write renews tells whose write it was, and takes nothing either.
+    holder = bool(step.token) and not may_stay(query, step.token) and not words.is_nonce(step.token)
     held = holder or bool(step.until or started)
     # A state that comes from outside is a mark where the rows were locked to be taken, and not to be ended.
     ends = step.takes_stalled or bool(assigned(query, words.is_finished))

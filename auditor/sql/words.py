@@ -122,6 +122,11 @@ def is_token(name: str) -> bool:
     return _ends(name, _TOKEN)
 
 
+def is_nonce(name: str) -> bool:
+    """A token that is new with each write, whatever is written: it proves that nobody else wrote in between."""
+    return words(name)[-1:] == ("nonce",)
+
+
 def is_bare_token(name: str) -> bool:
     """A token of which the name does not say what it is for: in the conditions beside an id it tells who may go on."""
     return words(name) == ("token",)

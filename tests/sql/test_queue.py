@@ -339,6 +339,12 @@ def test_a_look_at_jobs_that_locks_none(text: str, kinds: list[str]) -> None:
 
 
 LOOK_ALIKES = {
+    "a state of its own, with a nonce that each write renews": (
+        "UPDATE firings SET status = 'accepted', error_message = NULL, write_nonce = %s WHERE id = %s"
+    ),
+    "an end in a state of its own, told with its error": (
+        "UPDATE firings SET status = 'window_missed', error_message = 'too late', fence_nonce = %s WHERE id = %s"
+    ),
     "what is said of many, owners staying who they are": (
         "UPDATE letters SET body = NULL, owner_id = CASE WHEN owner_id = %s THEN NULL ELSE owner_id END"
         " WHERE user_id = %s OR owner_id IS NULL"
