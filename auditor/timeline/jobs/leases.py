@@ -13,6 +13,7 @@ from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import HELD, is_heartbeat, is_run_at, is_started, is_until, tells_of_part
+from auditor.timeline.jobs.at_start import given_back_at_start
 from auditor.timeline.jobs.guarding import only_asks
 from auditor.timeline.model.connection import READ, Deed
 
@@ -165,6 +166,11 @@ class LeaseQueue:
         reapers = (at for at in self.of(StepKind.REAP) if at.step.watches or at.step.by_worker)
         return tuple(at for at in reapers if not self._still_waits(at.step) and self._is_of_the_job(at.step))
 
+    @cached_property
+    def at_start(self) -> tuple[At, ...]:
+        """What gives back, as a process begins, also the jobs that others run."""
+        return tuple(given_back_at_start(self.ran))
+
     def _still_waits(self, step: Step) -> bool:
         """Whether it asks for jobs that wait, where a claim gives them another state."""
         waits = bool(step.asks) and set(step.asks) <= {"queued"}
@@ -244,8 +250,8 @@ class LeaseQueue:
     @cached_property
     def retaken_by(self) -> At | None:
         """What hands a job on whose worker may still be at it."""
-        if self.reapers:
-            return self.reapers[0]
+        for back in (*self.reapers, *self.at_start):
+            return back
         overdue = (at for at in self.of(StepKind.REQUEUE) if _is_overdue(at.step))
         for rescue in (*self.rescues, *overdue):
             if rescue.step.kind is StepKind.REQUEUE and self._is_of_the_job(rescue.step):

@@ -379,10 +379,15 @@ class Queues:
         for queue in self.leases:
             if not any(True for _ in queue.may_any_of(StepKind.COUNT)):
                 # Nothing of the table is ever counted: where it is kept otherwise, or old jobs are given up, who knows.
-                ended = queue.is_ended and queue.is_gone_through and not queue.is_ever_buried
-                if ended and self._bound_of(queue.table) is Bound.NONE:
-                    backs = (*queue.gives_back, *queue.claims_lost_jobs)
-                    yield from (Recovery(back, queue.claim, False) for back in backs)
+                if not (queue.is_ended and queue.is_gone_through and not queue.is_ever_buried):
+                    continue
+                backs: tuple[At, ...] = ()
+                if self._bound_of(queue.table) is Bound.NONE:
+                    backs = (*queue.gives_back, *queue.at_start, *queue.claims_lost_jobs)
+                elif not self._compared and not any(self._bounds_of(queue.table)):
+                    # That somebody lets jobs fail stops none that never comes to fail.
+                    backs = queue.at_start
+                yield from (Recovery(back, queue.claim, False) for back in backs)
                 continue
             if not any(True for _ in queue.any_of(StepKind.COUNT)):
                 continue
@@ -509,12 +514,7 @@ class Queues:
 
     def _bound_of(self, table: str) -> Bound:
         """Where the attempts of a table are held against a maximum."""
-        bounds = [
-            told
-            for told in self._told
-            if told.step.kind in (StepKind.BOUND, StepKind.BURY)
-            and (told.step.table == table or is_unnamed(told.step.table))
-        ]
+        bounds = list(self._bounds_of(table))
         if any(not told.step.by_id for told in bounds):
             return Bound.ALWAYS
         failing = {
@@ -523,6 +523,13 @@ class Queues:
         if any(function not in failing for function in self._compared):
             return Bound.ALWAYS
         return Bound.ON_FAILURE if bounds or self._compared or self._fails_for_good(table) else Bound.NONE
+
+    def _bounds_of(self, table: str) -> Iterator[Told]:
+        """What holds attempts against a maximum, or gives jobs up, in SQL."""
+        for told in self._told:
+            mine = told.step.table == table or is_unnamed(told.step.table)
+            if mine and told.step.kind in (StepKind.BOUND, StepKind.BURY):
+                yield told
 
     def _fails_for_good(self, table: str) -> bool:
         """Whether something lets a job fail that no claim takes again, and whoever calls it decides when."""
