@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from auditor.program.tree import descend, last_name, literal
+from auditor.python import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from auditor.program.code import ModuleInfo
-    from auditor.python import nodes
+    from auditor.program.code import FunctionInfo, ModuleInfo
 
 #: What the names of attempt counters are made of.
-_COUNTERS = ("attempt", "retr", "tries", "failure", "fail_count", "deliver", "error_count", "receive_count", "read_ct")
+_COUNTERS = re.compile(
+    r"attempt|retry|retries|(?<![a-z])tries|failure|fail_count|deliver|error_count|receive_count|read_ct"
+)
 #: A maximum that is held against something else is only being checked itself.
 _MAXIMA = ("max", "limit", "allowed", "total")
 #: What functions are called that tell how long to wait for the next attempt.
@@ -24,13 +27,37 @@ def functions_comparing_attempts(module: ModuleInfo) -> Iterator[str]:
     """The qualified names of the functions that compare an attempt counter by size; what tells a delay ends nothing."""
     for function in module.functions():
         waits = any(word in function.node.name.lower() for word in _DELAYS)
-        if not waits and any(_compares(part) for part in function.words.compares):
+        if waits:
+            continue
+        compares = [part for part in function.words.compares if _compares(part)]
+        turns = _turns(function) if compares else frozenset()
+        if any(not turns.intersection(_names(part)) for part in compares):
             yield function.qualname
 
 
+def _turns(function: FunctionInfo) -> frozenset[str]:
+    """What counts the turns of a function's own loops: it tries again by itself, and asks nothing of a job."""
+    loops = (part for part in descend(function.node) if isinstance(part, nodes.For))
+    return frozenset(
+        loop.target.id
+        for loop in loops
+        if isinstance(loop.target, nodes.Name)
+        and isinstance(loop.iterable, nodes.Call)
+        and last_name(loop.iterable.function) in ("range", "count")
+    )
+
+
+def _names(part: nodes.Compare) -> Iterator[str]:
+    return (name.id for name in descend((part.left, *part.rights)) if isinstance(name, nodes.Name))
+
+
 def _compares(part: nodes.Compare) -> bool:
-    return any(operator in ("<", "<=", ">", ">=") for operator in part.operators) and any(
-        _is_counter(side) for side in (part.left, *part.rights)
+    """Whether it holds a counter against a number by its size; whether something was counted at all is no bound."""
+    sides = (part.left, *part.rights)
+    return (
+        any(operator in ("<", "<=", ">", ">=") for operator in part.operators)
+        and any(_is_counter(side) for side in sides)
+        and not any(isinstance(side, nodes.Constant) and side.value == 0 for side in sides)
     )
 
 
@@ -38,6 +65,6 @@ def _is_counter(expression: nodes.Expression) -> bool:
     """A name, attribute or key that counts attempts; what is added to it changes nothing."""
     for part in descend(expression):
         lowered = (last_name(part) or literal(part) or "").lower()
-        if any(word in lowered for word in _COUNTERS) and not any(word in lowered for word in _MAXIMA):
+        if _COUNTERS.search(lowered) and not any(word in lowered for word in _MAXIMA):
             return True
     return False

@@ -97,6 +97,10 @@ class SqlFunction:
     path: str
 
     @property
+    def place(self) -> Place:
+        return self.locate(self.function.body_span)
+
+    @property
     def is_step(self) -> bool:
         """Whether it stands among migrations, which tell how a schema came about, and not what is kept as a whole."""
         return not _STEPS.isdisjoint(self.path.split("/")[:-1])
@@ -138,6 +142,10 @@ class Catalogue:
         self.tables: dict[str, TableFacts] = {}
         self.roles: dict[str, list[RoleFacts]] = {}
         self.located: list[Located] = []
+        #: Where functions are dropped, by their names.
+        self.drops: dict[str, list[Place]] = {}
+        #: The names of functions that revisions, run in their order, have dropped in the end.
+        self.gone: set[str] = set()
         self._configured = frozenset(name.lower() for name in tenant_settings)
         self._seen: set[tuple[str, int, int, str]] = set()
         #: The settings that policies read, as long as nothing else is told.
@@ -159,6 +167,8 @@ class Catalogue:
         if statement.function is not None and statement.function.name:
             known = self.functions.setdefault(statement.function.name.lower(), [])
             known.append(SqlFunction(statement.function, locate, place.path))
+        for name in statement.dropped_functions:
+            self.drops.setdefault(name.lower(), []).append(place)
         if statement.policy is not None:
             fact = PolicyFact(statement.policy, locate, statement.span, statement.kind)
             self._take_policy(fact)
@@ -211,6 +221,7 @@ class Catalogue:
             facts.forced.extend(told.forced)
         for function, known in other.functions.items():
             self.functions.setdefault(function, []).extend(known)
+        self.gone.update(other.drops)
         for role, told_of in other.roles.items():
             self.roles.setdefault(role, []).extend(told_of)
 

@@ -37,6 +37,10 @@ class History(Catalogue):
         for table in statement.dropped:
             self.tables.pop(table.name, None)
             self.located = [one for one in self.located if not _creates(one.statement, table.name)]
+        for name in statement.dropped_functions:
+            self.functions.pop(name.lower(), None)
+        if statement.function is not None:
+            self.drops.pop(statement.function.name.lower(), None)
         self._take(statement, locate)
 
     def _take_policy(self, fact: PolicyFact) -> None:

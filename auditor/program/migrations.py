@@ -16,7 +16,7 @@ from auditor.python import nodes
 from auditor.sql.meaning import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from auditor.findings import Place
     from auditor.program.catalogue import PolicyFact, TableFacts
@@ -51,6 +51,13 @@ def current(facts: TableFacts) -> Iterator[PolicyFact]:
         )
         if not gone:
             yield fact
+
+
+def is_dropped(made: Place, drops: Iterable[Place]) -> bool:
+    """Whether a later migration drops what one makes."""
+    step = _step(made)
+    later = filter(None, map(_step, drops))
+    return step is not None and any(map(step.comes_before, later))
 
 
 def taken_back(module: ModuleInfo) -> Iterator[nodes.Span]:

@@ -312,7 +312,7 @@ def _take_text(
     if any(origin.span in back for origin in origins):
         return
     for statement in program.read_sql(text):
-        if statement.kind in _DEFINITIONS and statement.parsed:
+        if (statement.kind in _DEFINITIONS and statement.parsed) or statement.dropped_functions:
             program.catalogue.add(statement, _locator(program, origins, place))
 
 

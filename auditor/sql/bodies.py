@@ -38,17 +38,23 @@ _LONG_TYPES = frozenset(
 )
 
 
+#: Words whose condition reaches to the word named here.
+_CONDITIONS = {"if": "then", "elsif": "then", "elseif": "then", "when": "then", "while": "loop"}
+
+
 def create_function(cursor: Cursor, statement: Statement) -> Statement:
     """CREATE FUNCTION or PROCEDURE."""
     schema, name, _ = cursor.qualified()
     parameters = tuple(_parameters(cursor.brackets()))
-    language, definer = "", False
+    language, definer, fires = "", False, False
     settings: list[SettingChange] = []
     body: Sequence[Token] | None = None
     source: Token | None = None
     while not cursor.done:
         if cursor.take("language"):
             language = cursor.next().value.lower()
+        elif cursor.take("returns"):
+            fires = cursor.peek().is_word("trigger", "event_trigger")
         elif cursor.take("security", "definer"):
             definer = True
         elif cursor.take("set"):
@@ -61,7 +67,7 @@ def create_function(cursor: Cursor, statement: Statement) -> Statement:
             body = cursor.rest()
         else:
             cursor.skip()
-    function = Function(name, schema, language, parameters, definer, tuple(settings), (), None)
+    function = Function(name, schema, language, parameters, definer, tuple(settings), (), None, fires=fires)
     if source is not None:
         function = _with_source(function, source, cursor)
     elif body is not None:
@@ -91,6 +97,19 @@ def alter_function(cursor: Cursor, statement: Statement) -> Statement:
             cursor.skip()
     function = Function(name, schema, "", parameters, definer, tuple(settings), (), None, owner=owner)
     return statement._replace(kind=Kind.DDL, name=name, function=function)
+
+
+def drop_functions(cursor: Cursor, statement: Statement) -> Statement:
+    """DROP FUNCTION, PROCEDURE or ROUTINE: whatever parameters the one that goes has."""
+    cursor.take("if", "exists")
+    names: list[str] = []
+    while not cursor.done:
+        _, name, _ = cursor.qualified()
+        names += [name] if name else []
+        cursor.brackets()
+        if not cursor.take_mark(","):
+            break
+    return statement._replace(kind=Kind.DDL, dropped_functions=tuple(names))
 
 
 def do(cursor: Cursor, statement: Statement) -> Statement:
@@ -184,7 +203,16 @@ def _with_block(function: Function, tokens: Sequence[Token], cursor: Cursor) -> 
     body = tuple(statements_of(read, Cursor((), text, cursor.nested)))
     returned = _returned(tokens, cursor.text)
     language = function.language or "plpgsql"
-    return function._replace(language=language, variables=variables, body=body, returns=returned)
+    conditions = list(_conditions(tokens))
+    asks = dict.fromkeys(part.value for condition in conditions for part in condition if part.is_name)
+    return function._replace(
+        language=language,
+        variables=variables,
+        body=body,
+        returns=returned,
+        asks=tuple(asks),
+        looks_at_attempts=any(map(_bounds_attempts, conditions)),
+    )
 
 
 def _declared(tokens: Sequence[Token]) -> Iterator[str]:
@@ -195,6 +223,21 @@ def _declared(tokens: Sequence[Token]) -> Iterator[str]:
             inside = token.is_word("declare")
         elif inside and token.is_name and before is not None and (before.is_mark(";") or before.is_word("declare")):
             yield token.value
+
+
+def _conditions(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """What a block's own IF, WHEN and WHILE ask, and those in its statements."""
+    for begin, token in enumerate(tokens):
+        ends = _CONDITIONS.get(token.value) if token.is_word(*_CONDITIONS) else None
+        if ends is not None:
+            end = next((at for at in range(begin, len(tokens)) if tokens[at].is_word(ends)), len(tokens))
+            yield tokens[begin + 1 : end]
+
+
+def _bounds_attempts(condition: Sequence[Token]) -> bool:
+    """Whether a condition holds a number of attempts against another one by its size."""
+    counts = any(part.is_name and is_attempts(part.value) for part in condition)
+    return counts and any(part.is_operator("<", "<=", ">", ">=") for part in condition)
 
 
 def _without_fields(tokens: Sequence[Token], names: frozenset[str], text: str) -> str:

@@ -42,7 +42,13 @@ _ALTERED: dict[str, Reader] = {
     "user": security.alter_role,
     "view": schema.alter_other,
 }
-_DROPPED: dict[str, Reader] = {"policy": security.drop_policy, "table": schema.drop_table}
+_DROPPED: dict[str, Reader] = {
+    "function": bodies.drop_functions,
+    "policy": security.drop_policy,
+    "procedure": bodies.drop_functions,
+    "routine": bodies.drop_functions,
+    "table": schema.drop_table,
+}
 
 
 def create(cursor: Cursor, statement: Statement) -> Statement:

@@ -301,6 +301,9 @@ class Function(NamedTuple):
     body_span: Span = Span(0, 0)
     owner: str = ""
     variables: tuple[str, ...] = ()  #: what a PL/pgSQL body declares
+    fires: bool = False  #: it returns a trigger: nothing but one runs it
+    asks: tuple[str, ...] = ()  #: the names in what IF, WHEN and WHILE of a PL/pgSQL body ask
+    looks_at_attempts: bool = False  #: and whether one of them holds a number of attempts against another
 
 
 class Statement(NamedTuple):
@@ -328,6 +331,7 @@ class Statement(NamedTuple):
     policy: Policy | None = None
     row_security: tuple[RowSecurity, ...] = ()
     dropped: tuple[Table, ...] = ()  #: tables that are gone after it
+    dropped_functions: tuple[str, ...] = ()  #: and functions, by their bare names
     shape: TableShape | None = None
     role: RoleFacts | None = None
     function: Function | None = None

@@ -186,3 +186,35 @@ def test_roles_and_policies_in_a_do_block_are_found() -> None:
 def test_an_owner_that_comes_later() -> None:
     made = function("ALTER FUNCTION app.claim(text) OWNER TO postgres")
     assert (made.schema, made.name, made.owner, made.body) == ("app", "claim", "postgres", ())
+
+
+def test_what_a_block_asks_by_itself_is_told() -> None:
+    made = function(
+        "CREATE FUNCTION fail_job(p_id bigint, p_worker text) RETURNS void LANGUAGE plpgsql AS $$"
+        " DECLARE job jobs%ROWTYPE; BEGIN SELECT * INTO job FROM jobs WHERE id = p_id FOR UPDATE;"
+        " IF job.worker IS DISTINCT FROM p_worker THEN RETURN; END IF;"
+        " IF job.attempts >= job.max_attempts THEN UPDATE jobs SET status = 'dead' WHERE id = p_id; END IF; END $$"
+    )
+    assert {"worker", "p_worker"} <= set(made.asks)
+    assert made.looks_at_attempts
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param("BEGIN IF job.attempts = p_attempt THEN RETURN; END IF; END", id="which attempt it is"),
+        pytest.param("BEGIN UPDATE jobs SET attempts = attempts + 1 WHERE n > 3; END", id="no condition of its own"),
+        pytest.param("BEGIN IF n >= 3 THEN UPDATE jobs SET attempts = 0; END IF; END", id="another number"),
+    ],
+)
+def test_no_number_of_attempts_is_held_against_another(block: str) -> None:
+    (statement,) = read_sql(f"DO $$ {block} $$")
+    assert statement.function is not None
+    assert not statement.function.looks_at_attempts
+
+
+@pytest.mark.parametrize(
+    ("returns", "fires"), [("trigger", True), ("event_trigger", True), ("SETOF jobs", False), ("void", False)]
+)
+def test_what_only_a_trigger_runs(returns: str, fires: bool) -> None:
+    assert function(f"CREATE FUNCTION f() RETURNS {returns} LANGUAGE plpgsql AS $$ BEGIN END $$").fires is fires

@@ -179,3 +179,17 @@ def test_a_trigger_names_its_table_and_its_function() -> None:
 def test_a_view_tells_what_it_will_read() -> None:
     statement = one("CREATE VIEW v AS SELECT * FROM a JOIN b USING (id) WITH CHECK OPTION")
     assert [table.name for table in statement.reads] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("DROP FUNCTION f", ("f",)),
+        ("DROP FUNCTION IF EXISTS app.claim(integer, text), done(bigint) CASCADE", ("claim", "done")),
+        ("DROP PROCEDURE reap()", ("reap",)),
+        ("DROP ROUTINE reap", ("reap",)),
+    ],
+)
+def test_functions_that_are_dropped(text: str, names: tuple[str, ...]) -> None:
+    (statement,) = read_sql(text)
+    assert statement.dropped_functions == names

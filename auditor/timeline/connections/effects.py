@@ -13,6 +13,7 @@ from auditor.sql.queue import Step, StepKind
 from auditor.sql.tokens import holes_in
 from auditor.timeline.computing.bindings import Bindings
 from auditor.timeline.computing.states_given import StatesGiven
+from auditor.timeline.jobs.in_functions import proven
 from auditor.timeline.model import connection as change
 from auditor.timeline.model.connection import ConnectionState, Deed, Life, Mark, Status
 from auditor.timeline.model.events import SettingSet, Where
@@ -87,6 +88,8 @@ class Effects:
     def __init__(self, walker: Walker) -> None:
         self.walker = walker
         self._states = StatesGiven()
+        #: The names of the SQL functions that were run.
+        self.entered: set[str] = set()
 
     def of(self, statement: Statement, state: ConnectionState, bindings: Bindings, locate: Locate) -> Outcome:
         """The state after the statement, the settings it changed, the deeds it did; no state: it always fails."""
@@ -196,14 +199,16 @@ class Effects:
         for body, where, function in self._bodies(statement, locate, above):
             names = (*above, function.function.name) if function is not None else above
             inner_bindings = bindings if function is None else Bindings(Text(""), UNKNOWN)
-            before = state
+            before, within = state, NOTHING_DONE
             for inner in body:
                 state, changed = self._settings(inner, state, inner_bindings, where)
                 state, more, deeds = self._called(inner, state, inner_bindings, where, names)
                 told = (*told, *changed, *more)
-                done = done.and_then(self.steps(inner, inner_bindings, where)).and_then(deeds)
+                within = within.and_then(self.steps(inner, inner_bindings, where)).and_then(deeds)
             if function is not None:
                 state = _restored(function, before, state)
+                within = replace(within, steps=proven(within.steps, function.function, body))
+            done = done.and_then(within)
         return state, told, done
 
     def _bodies(
@@ -216,6 +221,7 @@ class Effects:
         for call in statement.calls:
             found = self.walker.program.catalogue.function(call.name)
             if found is not None and call.name not in above and len(above) < DEEPEST:
+                self.entered.add(call.name.lower())
                 yield self.walker.program.body_of(found.function), found.locate, found
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
-from auditor.sql.words import HELD, is_heartbeat, is_run_at, is_started, is_until, tells_of_part
+from auditor.sql.words import HELD, is_heartbeat, is_key, is_run_at, is_started, is_until, tells_of_part
 from auditor.timeline.jobs.at_start import given_back_at_start
 from auditor.timeline.jobs.guarding import only_asks
 from auditor.timeline.model.connection import READ, Deed
@@ -131,6 +131,11 @@ class LeaseQueue:
         """The claim that a finding names: where several are alike, the first."""
         return min(self.claims, key=lambda at: (at.step.by_id, at.place))
 
+    @property
+    def is_left_to_others(self) -> bool:
+        """Whether the claims stand in SQL functions that no module names: who looks after jobs is not seen."""
+        return all(claim.ran.alone for claim in self.claims)
+
     @cached_property
     def is_worked_off(self) -> bool:
         """Whether something is done with the jobs, so that the table is a queue and no list of other things."""
@@ -232,6 +237,7 @@ class LeaseQueue:
         elsewhere = any(step.counts and step not in own for step in (*self.defined, *self.elsewhere)) or any(
             at.step.counts for at in (*self.claims, *self.reapers, *self.rescues)
         )
+        elsewhere = elsewhere or self.is_left_to_others
         return counts[0] if takes and counts and with_an_end and not elsewhere else None
 
     @cached_property
@@ -264,9 +270,10 @@ class LeaseQueue:
     @property
     def _picks(self) -> Iterator[At]:
         """What chooses, under locks, jobs that the same function then marks by their ids: those of others too."""
-        until = {(claim.ran.symbol, claim.step.until) for claim in self.claims}
+        told = {(claim.ran.symbol, column) for claim in self.claims for column in claim.step.sets}
         for at in self.every(StepKind.CLAIM):
-            if at.step.how == "row lock" and self._takes_stalled(at.step) and (at.ran.symbol, at.step.watches) in until:
+            taken = at.step.how == "row lock" and self._takes_stalled(at.step)
+            if taken and (at.ran.symbol, at.step.watches) in told:
                 yield at
 
     @property
@@ -295,7 +302,11 @@ class LeaseQueue:
         order = {StepKind.FINISH: 0, StepKind.FAIL: 1, StepKind.REQUEUE: 2}
         rescued = {(at.place, at.step.kind) for at in self.rescues}
         loose = [at for at in self.of(*_ENDS) if _is_loose(at) and (at.place, at.step.kind) not in rescued]
+        # Of several parts of a row, each with a state of its own, not all may be taken again.
+        taking = (claim for claim in self.claims if claim.step.watches or claim.step.delayed)
+        again = {at.step.state_in for at in (*self.reapers, *self.rescues, *self._picks, *taking)} - {""}
         loose = [at for at in loose if self._is_of_the_job(at.step)]
+        loose = [at for at in loose if not again or at.step.state_in in again or not at.step.state_in]
         if self.fenced:
             # Whoever fences the ends of jobs deletes the rest by hand.
             loose = [at for at in loose if at.step.states]
@@ -369,6 +380,7 @@ class LeaseQueue:
         lasts = alone or not any(at.is_in_claim for at in ends)
         looked_after = self.is_ever_retaken or self.watched_beside
         told_once = self.is_polled or self.refuses_again
+        looked_after = looked_after or self.is_left_to_others
         return marked and lasts and self.is_ended and told_once and not looked_after
 
     @property
@@ -390,9 +402,11 @@ class LeaseQueue:
         seen = (at for at in self.ran if at.step.kind in kinds and at.place not in self.called_off)
         ran = (at.step for at in seen if at.step.kind is StepKind.CLAIM or not only_asks(at.ran.statement))
         defined = (step for step in self.defined if step.kind in kinds)
-        # What also asks for those that somebody has counts them, and takes none.
+        # What also asks for those that somebody has counts them, and takes none. What belongs to one other thing, told
+        # by its id, is taken by whoever goes through that.
         return any(
             (not step.by_id or step.how != "lease")
+            and not any(map(is_key, step.named))
             and not (step.kind is StepKind.LOOK and HELD.intersection(step.asks))
             for step in (*ran, *defined)
         )
@@ -400,7 +414,8 @@ class LeaseQueue:
     @property
     def leaves_exhausted_jobs(self) -> At | None:
         """What takes back jobs while they have attempts left, where nothing buries those that have none."""
-        left = self.is_ended and not self.is_ever_buried and not self._buries_as_it_counts
+        buried = self.is_ever_buried or self._buries_as_it_counts or self.is_left_to_others
+        left = self.is_ended and not buried
         return self.bounded_by if left else None
 
     @property

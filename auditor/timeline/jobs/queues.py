@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +12,7 @@ from auditor.program.bounds import functions_comparing_attempts
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_queue, is_run_at, is_schedule, is_started, names_queue
+from auditor.timeline.jobs.in_functions import Bound, InFunctions
 from auditor.timeline.jobs.leases import At, LeaseQueue, Seen, queues_of
 from auditor.timeline.jobs.looked_after import looked_after_beside, sweeps_by_name
 from auditor.timeline.jobs.offered import read_and_marked
@@ -207,6 +207,8 @@ class Claim(NamedTuple):
     mark: Mark
     settings_in_force: tuple[str, ...]
     role: str = ""
+    symbol: str = ""  #: the function that makes it
+    alone: bool = False  #: it stands in a SQL function that nothing in the program names
 
 
 class Told(NamedTuple):
@@ -218,14 +220,6 @@ class Told(NamedTuple):
     ran: Ran | None = None
 
 
-class Bound(enum.Enum):
-    """When a job that has been tried too often is stopped."""
-
-    NONE = enum.auto()
-    ON_FAILURE = enum.auto()  #: only by the code that handles a failure, which a crash skips
-    ALWAYS = enum.auto()
-
-
 class Recovery(NamedTuple):
     """What gives stalled jobs back or claims them without end; whether the attempts are counted on that way."""
 
@@ -235,7 +229,7 @@ class Recovery(NamedTuple):
 
 
 class UnboundedClaim(NamedTuple):
-    """A claim without a bound; `recovery` is what brings a stalled job back whatever its count."""
+    """A claim without a bound; `recovery` is what brings a stalled job back whatever its count, or takes it again."""
 
     claim: Mark
     counted_at: Place | None
@@ -248,6 +242,7 @@ class Queues:
     def __init__(self, program: Program, events: tuple[Event, ...]) -> None:
         self._program = program
         self._events = events
+        self._in_functions = InFunctions(program)
 
     @cached_property
     def runs(self) -> tuple[JobRun, ...]:
@@ -305,7 +300,8 @@ class Queues:
             marks = [mark for mark in event.marks if mark.deed is Deed.CLAIM]
             steps = [step for step in event.steps if step.kind is StepKind.CLAIM]
             for mark, step in zip(marks, steps, strict=True):
-                yield Claim(step, mark, force, role.value if role.is_value else "")
+                held = role.value if role.is_value else ""
+                yield Claim(step, mark, force, held, event.symbol, event.alone)
 
     @cached_property
     def _told(self) -> tuple[Told, ...]:
@@ -384,7 +380,7 @@ class Queues:
                 backs: tuple[At, ...] = ()
                 if self._bound_of(queue.table) is Bound.NONE:
                     backs = (*queue.gives_back, *queue.at_start, *queue.claims_lost_jobs)
-                elif not self._compared and not any(self._bounds_of(queue.table)):
+                elif not self._comparing(queue.table) and not any(self._bounds_of(queue.table)):
                     # That somebody lets jobs fail stops none that never comes to fail.
                     backs = queue.at_start
                 yield from (Recovery(back, queue.claim, False) for back in backs)
@@ -454,7 +450,7 @@ class Queues:
         rescued = {at.place for queue in self.leases for at in queue.rescues}
         for told in self._told:
             step = told.step
-            if told.place in rescued:
+            if told.place in rescued or (told.ran is not None and told.ran.alone):
                 continue
             if told.ran is not None and _is_retry(step) and not step.delayed and step.table in waiting:
                 yield At(step, told.ran, told.place)
@@ -483,7 +479,7 @@ class Queues:
                 continue
             bound = self._bound_of(claim.step.table)
             recovery = self.recovery(claim.mark) or self._retaken_by_claims(claim.step.table)
-            if bound is Bound.NONE:
+            if bound is Bound.NONE and not claim.alone:
                 yield UnboundedClaim(claim.mark, count, None)
             elif bound is Bound.ON_FAILURE and claim.step.counts and recovery is not None:
                 yield UnboundedClaim(claim.mark, count, recovery)
@@ -495,17 +491,19 @@ class Queues:
         """
         claims = [at for queue in self.leases if queue.table == table for at in queue.claims_lost_jobs]
         claiming = {told.symbol for told in self._of(table, StepKind.CLAIM)}
-        failures = self._of(table, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY)
-        bounded = bool(self._compared) or any(told.step.bounded for told in failures)
-        if not bounded or not claiming.isdisjoint(self._compared):
+        compared = self._comparing(table)
+        if not self._gives_up_on_failure(table, compared) or not claiming.isdisjoint(compared):
             return None
         return next((at.place for at in claims), None)
 
-    @cached_property
-    def _compared(self) -> tuple[str, ...]:
-        """The functions that hold attempts against something."""
-        modules = (module for module in self._program.modules if not module.test)
-        return tuple(function for module in modules for function in functions_comparing_attempts(module))
+    def _gives_up_on_failure(self, table: str, compared: list[str]) -> bool:
+        """Whether what handles a failure is seen to hold attempts against a maximum, or to give up for good."""
+        failures = list(self._of(table, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY))
+        if compared or self._in_functions.gives_up(table) or any(told.step.bounded for told in failures):
+            return True
+        # A worker that only says that a job is dead may do so as soon as it has claimed it.
+        buries = any(told.step.by_id for told in failures if told.step.kind is StepKind.BURY)
+        return not buries and self._in_functions.touch(table) and self._fails_for_good(table)
 
     def _count_of(self, claim: Claim) -> Place | None:
         if claim.step.counts:
@@ -520,9 +518,22 @@ class Queues:
         failing = {
             told.symbol for told in self._of(table, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY) if told.step.by_id
         }
-        if any(function not in failing for function in self._compared):
+        # What claims jobs, and gives up those of them that were tried too often, does so before their work.
+        failing -= {told.symbol for told in self._of(table, StepKind.CLAIM)}
+        compared = self._comparing(table)
+        within = self._in_functions.bound_of(table)
+        if within is Bound.ALWAYS or any(function not in failing for function in compared):
             return Bound.ALWAYS
-        return Bound.ON_FAILURE if bounds or self._compared or self._fails_for_good(table) else Bound.NONE
+        some = bounds or compared or within is Bound.ON_FAILURE or self._fails_for_good(table)
+        return Bound.ON_FAILURE if some else Bound.NONE
+
+    def _comparing(self, table: str) -> list[str]:
+        """The functions that compare attempts, and may be those of this table."""
+        if self._in_functions.touch(table):
+            workers = {told.symbol.rpartition(".")[2] for told in self._of(table, *StepKind) if told.ran is not None}
+            return list(self._in_functions.comparing(table, workers))
+        modules = (module for module in self._program.modules if not module.test)
+        return [function for module in modules for function in functions_comparing_attempts(module)]
 
     def _bounds_of(self, table: str) -> Iterator[Told]:
         """What holds attempts against a maximum, or gives jobs up, in SQL."""

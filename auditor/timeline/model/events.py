@@ -73,6 +73,8 @@ class Ran:
     marks: tuple[Mark, ...] = ()
     #: Nobody looks at what the call returned.
     ignored: bool = False
+    #: It calls a SQL function that nothing in the program names: who else works on the same rows is not known.
+    alone: bool = False
     #: The calls that led to the function it runs in, the first one first.
     through: tuple[Place, ...] = field(default=(), compare=False)
     #: The function that has called the one it runs in.

@@ -26,6 +26,7 @@ from auditor.timeline.walking.cycles import Cycles
 from auditor.timeline.walking.for_nobody import set_for_nobody
 from auditor.timeline.walking.handed_out import HandedOut
 from auditor.timeline.walking.provided import Provided
+from auditor.timeline.walking.sql_functions import SqlFunctions
 from auditor.timeline.walking.walker import BUDGET
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Roots:
         self._cycles = Cycles(walker)
         self._provided = Provided(walker)
         self._handed_out = HandedOut(walker)
+        self._sql_functions = SqlFunctions(walker)
 
     def walk(self, progress: Progress) -> list[Root]:
         """Walk all of them: scripts first, then what nothing names, then what was not reached from those.
@@ -73,6 +75,7 @@ class Roots:
         """
         self.walker.upgrades.run()
         if not self.program.relevance.driven and self.program.config.default_driver is None:
+            self._sql_functions.call()
             return []
         modules = [module for module in self.program.modules if not module.test or self.program.config.include_tests]
         modules = [module for module in modules if not is_revision(module)]
@@ -95,7 +98,9 @@ class Roots:
         for function in list(self.walker.names.handed):
             self._unless_seen(function)
         self._walk_listeners()
+        self._sql_functions.call()
         self._walk_changes_of_jobs(modules)
+        self._sql_functions.call()
         self._walk_tasks_of_tenants(modules)
         if self._claims_idly():
             for function in functions:
