@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.program.tree import descend, last_name
+from auditor.program.tree import descend, last_name, statements_in
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -29,25 +29,9 @@ _SCOPES = (nodes.Function, nodes.Class)
 def hands_out_autocommit(module: ModuleInfo) -> bool:
     """Whether a module puts something in autocommit that may reach those who do not see it being opened."""
     bodies = [module.facts.module.body, *(one.node.body for one in module.classes())]
-    if any(_says(head) for body in bodies for statement in _statements(body) for head in _heads(statement)):
+    if any(_says(head) for body in bodies for statement in statements_in(body) for head in _heads(statement)):
         return True
     return any(_leaves(info.node) for info in module.functions())
-
-
-def _statements(body: tuple[nodes.Node, ...]) -> Iterator[nodes.Node]:
-    """The statements of one scope, with those that stand in others of them."""
-    for part in body:
-        if isinstance(part, _SCOPES):
-            continue
-        yield part
-        if isinstance(part, nodes.Try):
-            inner = (part.body, *(handler.body for handler in part.handlers), part.orelse, part.final)
-        elif isinstance(part, nodes.Match):
-            inner = tuple(case.body for case in part.cases)
-        else:
-            inner = (getattr(part, "body", ()), getattr(part, "orelse", ()))
-        for below in inner:
-            yield from _statements(below)
 
 
 def _heads(statement: nodes.Node) -> tuple[object, ...]:
@@ -60,7 +44,7 @@ def _heads(statement: nodes.Node) -> tuple[object, ...]:
         return tuple(context for context, _ in statement.items)
     if isinstance(statement, nodes.Match):
         return (statement.subject,)
-    return () if isinstance(statement, nodes.Try) else (statement,)
+    return () if isinstance(statement, (nodes.Try, *_SCOPES)) else (statement,)
 
 
 # What says it
@@ -105,7 +89,7 @@ def _leaves(function: nodes.Function) -> bool:
     asked = (one for one in function.parameters if _WORD in one.name)
     if any(one.default is None or not _is_off(one.default) for one in asked):
         return True
-    statements = list(_statements(function.body))
+    statements = list(statements_in(function.body))
     said = [one for one in statements if any(_says(head) for head in _heads(one))]
     if not said:
         return False

@@ -101,6 +101,11 @@ class SqlFunction:
         return self.locate(self.function.body_span)
 
     @property
+    def calls(self) -> Iterator[str]:
+        """The names of the functions that it calls, in lower case."""
+        return (call.name.lower() for statement in self.function.body for call in statement.calls)
+
+    @property
     def is_step(self) -> bool:
         """Whether it stands among migrations, which tell how a schema came about, and not what is kept as a whole."""
         return not _STEPS.isdisjoint(self.path.split("/")[:-1])
@@ -234,6 +239,13 @@ class Catalogue:
         known = self.functions.get(name.lower(), ())
         whole = [one for one in known if not one.is_step]
         return next(reversed(whole or known), None)
+
+    def defined(self) -> Iterator[tuple[str, SqlFunction]]:
+        """Each function by its bare name in lower case, as `function()` tells of it."""
+        for name in self.functions:
+            found = self.function(name)
+            if found is not None:
+                yield name, found
 
     def policies(self) -> Iterator[PolicyFact]:
         for facts in self.tables.values():

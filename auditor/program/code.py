@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from auditor.findings import Place
 from auditor.frozen import dataclass
 from auditor.lines import decode
+from auditor.program.bounds import functions_comparing_attempts
 from auditor.program.small import is_small
-from auditor.program.tree import Words, descend, last_name, literal, words_of
+from auditor.program.tree import Words, bodies_of, descend, last_name, literal, statements_in, words_of
 from auditor.program.turns import takes_turns
 from auditor.python import nodes
 
@@ -348,7 +349,7 @@ class ModuleInfo:
                 cls = self.class_(part, prefix + part.name)
                 yield from self._functions_in(part.body, f"{cls.qualname}.", cls, nested)
             else:
-                for inner in _bodies(part):
+                for inner in bodies_of(part):
                     yield from self._functions_in(inner, prefix, owner, nested)
 
     def function_at(self, line: int) -> FunctionInfo | None:
@@ -369,6 +370,11 @@ class ModuleInfo:
             for part in bound:
                 if isinstance(part, nodes.Class):
                     yield self.class_(part, part.name)
+
+    @cached_property
+    def comparing_attempts(self) -> tuple[str, ...]:
+        """The qualified names of its functions that hold an attempt counter against a maximum."""
+        return tuple(functions_comparing_attempts(self))
 
     @cached_property
     def text(self) -> str:
@@ -419,7 +425,7 @@ class ModuleInfo:
     def bound(self) -> dict[str, list[nodes.Node]]:
         """What the module's top level binds, by name, in order."""
         names: dict[str, list[nodes.Node]] = {}
-        for part in _flat_module(self.facts.module.body):
+        for part in statements_in(self.facts.module.body):
             for name in _names_bound(part):
                 names.setdefault(name, []).append(part)
         return names
@@ -467,30 +473,6 @@ class ModuleInfo:
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"
-
-
-def _bodies(part: nodes.Node) -> Iterator[tuple[nodes.Node, ...]]:
-    if isinstance(part, (nodes.If, nodes.While, nodes.For)):
-        yield part.body
-        yield part.orelse
-    elif isinstance(part, nodes.With):
-        yield part.body
-    elif isinstance(part, nodes.Try):
-        yield part.body
-        for handler in part.handlers:
-            yield handler.body
-        yield part.orelse
-        yield part.final
-    elif isinstance(part, nodes.Match):
-        for case in part.cases:
-            yield case.body
-
-
-def _flat_module(body: tuple[nodes.Node, ...]) -> Iterator[nodes.Node]:
-    for part in body:
-        yield part
-        for inner in _bodies(part):
-            yield from _flat_module(inner)
 
 
 def _names_bound(part: nodes.Node) -> Iterator[str]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from auditor.drivers import Driver
     from auditor.files import Inventory
     from auditor.program.origins import Origin
+    from auditor.python.nodes import PythonFacts
     from auditor.sql.meaning import Function, Span, Statement
     from auditor.sql.queue import Step
 
@@ -146,10 +147,7 @@ class Program:
         if isinstance(facts, UnreadPython):
             self._not_read(file, facts.line, facts.column, facts.reason)
             return None
-        name = self._index.name_of(file)
-        package = file.file.endswith("/__init__.py")
-        reported, test = file.role is Role.REPORTED, file.role is Role.TEST
-        module = ModuleInfo(name, file.path, file.file, facts, data, package, reported, test)
+        module = self._made(file, facts, data)
         for comment in facts.comments:
             directive = parse_directive(
                 comment.text, file.path, comment.line, comment.column + 1, comment.own_line, facts.statements
@@ -164,10 +162,15 @@ class Program:
     def glimpse(self, file: SourceFile) -> ModuleInfo | None:
         """A Python file looked at for one answer, and no part of the program; None where it cannot be read."""
         data = read(file)
-        facts = data if isinstance(data, Skipped) else read_python(data)
-        if isinstance(data, Skipped) or isinstance(facts, (Skipped, UnreadPython)):
+        if isinstance(data, Skipped):
             return None
-        return ModuleInfo(self._index.name_of(file), file.path, file.file, facts, data)
+        facts = read_python(data)
+        return None if isinstance(facts, UnreadPython) else self._made(file, facts, data)
+
+    def _made(self, file: SourceFile, facts: PythonFacts, data: bytes) -> ModuleInfo:
+        package = file.file.endswith("/__init__.py")
+        reported, test = file.role is Role.REPORTED, file.role is Role.TEST
+        return ModuleInfo(self._index.name_of(file), file.path, file.file, facts, data, package, reported, test)
 
     def symbol_at(self, place: Place) -> str:
         """The qualified name of the function or class that a place stands in; empty at the top of a file."""

@@ -49,6 +49,32 @@ def descend(node: object, into_functions: bool = True) -> Iterator[object]:
 _SCOPES = (nodes.Function, nodes.Class, nodes.Lambda)
 
 
+def bodies_of(part: nodes.Node) -> Iterator[tuple[nodes.Node, ...]]:
+    """The bodies of statements that stand in another one; a function's or class's own is a scope of its own."""
+    if isinstance(part, (nodes.If, nodes.While, nodes.For)):
+        yield part.body
+        yield part.orelse
+    elif isinstance(part, nodes.With):
+        yield part.body
+    elif isinstance(part, nodes.Try):
+        yield part.body
+        for handler in part.handlers:
+            yield handler.body
+        yield part.orelse
+        yield part.final
+    elif isinstance(part, nodes.Match):
+        for case in part.cases:
+            yield case.body
+
+
+def statements_in(body: tuple[nodes.Node, ...]) -> Iterator[nodes.Node]:
+    """The statements of one scope, with those that stand in others of them."""
+    for part in body:
+        yield part
+        for inner in bodies_of(part):
+            yield from statements_in(inner)
+
+
 @dataclass(slots=True)
 class Words:
     """What a function, with all that is nested in it, is made of; or a whole module."""

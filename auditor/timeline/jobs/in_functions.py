@@ -9,7 +9,6 @@ import enum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from auditor.program.bounds import functions_comparing_attempts
 from auditor.sql.meaning import Kind, TermKind
 from auditor.sql.queue import StepKind
 from auditor.sql.queue_view import assigned, compared, fence_of, names_one
@@ -67,10 +66,8 @@ class InFunctions:
     def _by_table(self) -> dict[str, dict[str, list[Query]]]:
         """For each table the functions that have queries of it, with these."""
         found: dict[str, dict[str, list[Query]]] = {}
-        catalogue = self._program.catalogue
-        for name in catalogue.functions:
-            function = catalogue.function(name)
-            for query in self._queries(function) if function is not None else ():
+        for name, function in self._program.catalogue.defined():
+            for query in self._queries(function):
                 if query.target is not None:
                     found.setdefault(query.target.name, {}).setdefault(name, []).append(query)
         return found
@@ -83,12 +80,9 @@ class InFunctions:
     def _callers(self) -> dict[str, set[str]]:
         """The functions that call each function."""
         callers: dict[str, set[str]] = {}
-        catalogue = self._program.catalogue
-        for name in catalogue.functions:
-            function = catalogue.function(name)
-            for statement in function.function.body if function is not None else ():
-                for call in statement.calls:
-                    callers.setdefault(call.name.lower(), set()).add(name)
+        for name, function in self._program.catalogue.defined():
+            for called in function.calls:
+                callers.setdefault(called, set()).add(name)
         return callers
 
     def touch(self, table: str) -> bool:
@@ -133,7 +127,7 @@ class InFunctions:
         near = {module.name for module in naming} | {name for module in naming for name in _imported(module)}
         for module in modules:
             if module.name in near:
-                yield from functions_comparing_attempts(module)
+                yield from module.comparing_attempts
 
 
 def _imported(module: ModuleInfo) -> Iterator[str]:

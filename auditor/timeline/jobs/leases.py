@@ -234,10 +234,11 @@ class LeaseQueue:
         told = {(at.ran.place, at.step.kind) for at in self.ran}
         with_an_end = all(at.step.by_id and any((at.ran.place, kind) in told for kind in _TRIED) for at in counts)
         own = {at.step for at in self.ran}
-        elsewhere = any(step.counts and step not in own for step in (*self.defined, *self.elsewhere)) or any(
-            at.step.counts for at in (*self.claims, *self.reapers, *self.rescues)
+        elsewhere = (
+            self.is_left_to_others
+            or any(step.counts and step not in own for step in (*self.defined, *self.elsewhere))
+            or any(at.step.counts for at in (*self.claims, *self.reapers, *self.rescues))
         )
-        elsewhere = elsewhere or self.is_left_to_others
         return counts[0] if takes and counts and with_an_end and not elsewhere else None
 
     @cached_property
@@ -256,8 +257,8 @@ class LeaseQueue:
     @cached_property
     def retaken_by(self) -> At | None:
         """What hands a job on whose worker may still be at it."""
-        for back in (*self.reapers, *self.at_start):
-            return back
+        if self.reapers or self.at_start:
+            return (*self.reapers, *self.at_start)[0]
         overdue = (at for at in self.of(StepKind.REQUEUE) if _is_overdue(at.step))
         for rescue in (*self.rescues, *overdue):
             if rescue.step.kind is StepKind.REQUEUE and self._is_of_the_job(rescue.step):
@@ -378,9 +379,8 @@ class LeaseQueue:
         shared = {claim.place for claim in self.claims}
         alone = any(at.step.kind is StepKind.FINISH and (not at.is_in_claim or at.place in shared) for at in ends)
         lasts = alone or not any(at.is_in_claim for at in ends)
-        looked_after = self.is_ever_retaken or self.watched_beside
+        looked_after = self.is_ever_retaken or self.watched_beside or self.is_left_to_others
         told_once = self.is_polled or self.refuses_again
-        looked_after = looked_after or self.is_left_to_others
         return marked and lasts and self.is_ended and told_once and not looked_after
 
     @property

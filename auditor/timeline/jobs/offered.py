@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from auditor.findings import Confidence
 from auditor.program.catalogue import is_unnamed
+from auditor.program.turns import ALONE
 from auditor.sql import words
 from auditor.sql.queue import Step, StepKind
 from auditor.timeline.jobs.guarding import REFUSING, guards
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from auditor.program import Program
     from auditor.timeline.jobs.queues import Told
     from auditor.timeline.model.events import Event
-
-#: What the names of things are made of that see to it that one process alone relays.
-_ALONE = ("lock", "leader", "elect", "singleton", "mutex")
 
 
 def is_relayed(step: Step, table: str, *names: str) -> bool:
@@ -61,4 +59,4 @@ def read_and_marked(program: Program, told: Iterable[Told], events: Iterable[Eve
 
 def _is_alone(program: Program, path: str) -> bool:
     module = program.module_at(path)
-    return module is None or any(word in name.lower() for name in module.words.names for word in _ALONE)
+    return module is None or any(word in name.lower() for name in module.words.names for word in ALONE)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence
 from auditor.frozen import dataclass
-from auditor.program.bounds import functions_comparing_attempts
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_queue, is_run_at, is_schedule, is_started, names_queue
@@ -243,6 +242,7 @@ class Queues:
         self._program = program
         self._events = events
         self._in_functions = InFunctions(program)
+        self._comparing_of: dict[str, tuple[str, ...]] = {}
 
     @cached_property
     def runs(self) -> tuple[JobRun, ...]:
@@ -496,7 +496,7 @@ class Queues:
             return None
         return next((at.place for at in claims), None)
 
-    def _gives_up_on_failure(self, table: str, compared: list[str]) -> bool:
+    def _gives_up_on_failure(self, table: str, compared: tuple[str, ...]) -> bool:
         """Whether what handles a failure is seen to hold attempts against a maximum, or to give up for good."""
         failures = list(self._of(table, StepKind.FAIL, StepKind.REQUEUE, StepKind.BURY))
         if compared or self._in_functions.gives_up(table) or any(told.step.bounded for told in failures):
@@ -527,13 +527,20 @@ class Queues:
         some = bounds or compared or within is Bound.ON_FAILURE or self._fails_for_good(table)
         return Bound.ON_FAILURE if some else Bound.NONE
 
-    def _comparing(self, table: str) -> list[str]:
+    def _comparing(self, table: str) -> tuple[str, ...]:
         """The functions that compare attempts, and may be those of this table."""
+        if table not in self._comparing_of:
+            self._comparing_of[table] = tuple(self._compare(table))
+        return self._comparing_of[table]
+
+    def _compare(self, table: str) -> Iterator[str]:
         if self._in_functions.touch(table):
             workers = {told.symbol.rpartition(".")[2] for told in self._of(table, *StepKind) if told.ran is not None}
-            return list(self._in_functions.comparing(table, workers))
-        modules = (module for module in self._program.modules if not module.test)
-        return [function for module in modules for function in functions_comparing_attempts(module)]
+            yield from self._in_functions.comparing(table, workers)
+            return
+        for module in self._program.modules:
+            if not module.test:
+                yield from module.comparing_attempts
 
     def _bounds_of(self, table: str) -> Iterator[Told]:
         """What holds attempts against a maximum, or gives jobs up, in SQL."""

@@ -18,7 +18,7 @@ from auditor.timeline.model.events import Ran
 from auditor.timeline.model.values import UNKNOWN, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from auditor.program.catalogue import SqlFunction
     from auditor.timeline.walking.walker import Walker
@@ -38,18 +38,20 @@ class SqlFunctions:
     def call(self) -> None:
         """Call those that the walk has not run until then, those first that none of the others calls."""
         self._read_drops()
-        names = list(self._names())
-        within = {name for one in names for name in self._calls(one)}
-        for name in sorted(names, key=within.__contains__):
-            if name not in self.walker.database.statements.effects.entered and name not in self._called:
+        working = dict(self._working())
+        within = {called for name, found in working.items() for called in found.calls if called != name}
+        entered = self.walker.database.statements.effects.entered
+        left = [name for name in sorted(working, key=within.__contains__) if name not in self._called]
+        named = self._named_among(name for name in left if name not in entered)
+        for name in left:
+            if name not in entered:
                 self._called.add(name)
-                self._call(name)
+                self._call(name, working[name], alone=name not in named)
 
     def _read_drops(self) -> None:
         """Read the migrations that only drop functions, where functions stand in migrations."""
         program = self.walker.program
-        found = (program.catalogue.function(name) for name in program.catalogue.functions)
-        if self._read or not any(one is not None and one.is_step for one in found):
+        if self._read or not any(found.is_step for _, found in program.catalogue.defined()):
             return
         from auditor.search import search
 
@@ -58,46 +60,39 @@ class SqlFunctions:
         for file in search(files, [rb"\bdrop\s+(?:function|procedure|routine)\b"]) if files else ():
             program.load_sql(file)
 
-    def _is_named(self, name: str) -> bool:
-        """Whether a module, of whatever is no test, has the name of a function in it."""
-        return any(name.encode() in module.data.lower() for module in self.walker.program.modules if not module.test)
+    def _named_among(self, names: Iterable[str]) -> set[str]:
+        """Those of some names that a module has in it which is no test."""
+        missing = set(names)
+        named: set[str] = set()
+        for module in self.walker.program.modules if missing else ():
+            if not module.test:
+                data = module.data.lower()
+                named |= {name for name in missing if name.encode() in data}
+                missing -= named
+        return named
 
-    def _names(self) -> Iterator[str]:
-        """The names of those that stand where the program does, and work on a queue by themselves."""
+    def _working(self) -> Iterator[tuple[str, SqlFunction]]:
+        """Those that stand where the program does, and work on a queue by themselves, by their names."""
         catalogue, inventory = self.walker.program.catalogue, self.walker.program.inventory
         tests = frozenset() if self.walker.program.config.include_tests else inventory.of_role(Role.TEST)
         fired = self._fired()
-        for name in catalogue.functions:
-            found = catalogue.function(name)
-            if found is None or found.path in tests or name in fired or name in catalogue.gone:
+        for name, found in catalogue.defined():
+            if found.path in tests or name in fired or name in catalogue.gone:
                 continue
             if is_dropped(found.place, catalogue.drops.get(name, ())):
                 continue
             if any(self.walker.program.queue_steps(inner) for inner in self.walker.program.body_of(found.function)):
-                yield name
+                yield name, found
 
     def _fired(self) -> set[str]:
         """The names of those that a trigger runs, with what these call."""
-        catalogue = self.walker.program.catalogue
-        fired = {name for name in catalogue.functions if self._fires(name)}
+        defined = dict(self.walker.program.catalogue.defined())
+        fired = {name for name, found in defined.items() if found.function.fires}
         for _ in range(_DEEPEST):
-            fired |= {name for one in fired for name in self._calls(one)}
+            fired |= {called for name in fired & defined.keys() for called in defined[name].calls}
         return fired
 
-    def _fires(self, name: str) -> bool:
-        found = self.walker.program.catalogue.function(name)
-        return found is not None and found.function.fires
-
-    def _calls(self, name: str) -> set[str]:
-        """The names of the functions that a function calls, but for itself."""
-        found = self.walker.program.catalogue.function(name)
-        body = found.function.body if found is not None else ()
-        return {call.name.lower() for inner in body for call in inner.calls} - {name}
-
-    def _call(self, name: str) -> None:
-        found = self.walker.program.catalogue.function(name)
-        if found is None:
-            return
+    def _call(self, name: str, found: SqlFunction, alone: bool) -> None:
         key = self.walker.keys.of("called by nobody", name)
         before = ConnectionState(
             driver="",
@@ -124,7 +119,7 @@ class SqlFunctions:
                 marks=done.marks,
                 steps=done.steps,
                 step_places=done.places,
-                alone=not self._is_named(name),
+                alone=alone,
             )
             self.walker.events.setdefault(event)
 
