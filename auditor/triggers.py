@@ -34,7 +34,7 @@ POOL_TRIGGERS = (rb"connectionpool", rb"create_pool")
 DUE_COLUMNS = (
     *(b"next_attempt_at", b"next_retry_at", b"retry_at", b"retry_after", b"run_at", b"run_after", b"available_at"),
     *(b"available_after", b"scheduled_at", b"scheduled_for", b"due_at", b"execute_at", b"process_after", b"visible_at"),
-    *(b"not_before", b"visible_after"),
+    *(b"not_before", b"visible_after", b"scheduled_time", b"send_at", b"execute_after", b"deliver_at", b"start_after"),
 )
 #: What stands in every file that claims jobs from a table.
 CLAIM_TRIGGERS = (
@@ -47,6 +47,9 @@ CLAIM_TRIGGERS = (
     rb"claimed_(?:by|at|until)",
     # Jobs that are due: taking one may be putting it off.
     *(column + rb"(?:__lte?\b|\)?\s*<=?\s)" for column in DUE_COLUMNS),
+    rb"next_\w+(?:__lte?\b|\)?\s*<=?\s)",
+    rb"eta__lte?\b",
+    rb"\.eta\s*<=?\s",
 )
 #: Columns that count how often a job was tried: what asks for those below a maximum tries them again.
 COUNT_COLUMNS = (b"attempts", b"attempt_count", b"retries", b"retry_count", b"tries", b"failures", b"attempts_made")
@@ -69,7 +72,7 @@ WAITING_TRIGGERS = (
     rb"not_\(\s*[\w.]*" + _FLAGS,
     *(column.encode() + rb"(?:\s+is\s+null|\.is_\(|\s*==\s*none)" for column in DONE_COLUMNS),
 )
-_WAITING = rb"""(?:__in|__exact)?\s*={1,2}\s*[\[({]?\s*(?:['"]|\w[\w.]*\.)?(?:pending|queued|ready|waiting|new)\b"""
+_WAITING = rb"""(?:__in|__exact)?\s*={1,2}\s*[\[({]?\s*(?:['"]|\w[\w.]*[._])?(?:pending|queued|ready|waiting|new)\b"""
 #: What stands in every file that asks a mapper for them: `status="pending"`, `Job.status == Status.PENDING`.
 WAITING_CALL_TRIGGERS = (
     rb"status" + _WAITING,

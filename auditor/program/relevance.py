@@ -422,9 +422,11 @@ def _asked_for(words: Words) -> Iterator[str]:
         texts = (node.pieces[0] for node in words.texts if len(node.pieces) == 1)
         last = {str(part).lower().rpartition("_")[2] for part in (*texts, *words.names)}
         yield from (f"status = '{state}'" for state in WAITING_STATES if state in last)
-        # Jobs that are put off, or failed and are tried again: which of them, a comparison tells.
-        columns = (*DUE_COLUMNS, *(COUNT_COLUMNS if "failed" in last else ()))
+        # Jobs that failed and are tried again: which of them, a comparison tells.
+        columns = COUNT_COLUMNS if "failed" in last else ()
         yield from (f"{column.decode()} < 1" for column in columns if column.decode() in words.names)
+    # Jobs that are put off, and what has its next turn.
+    yield from (f"{name} < 1" for name in words.names if name.encode() in DUE_COLUMNS or name.startswith("next_"))
     if not {"is_", "null"}.isdisjoint(words.names):
         yield from (f"{column} is null" for column in DONE_COLUMNS if column in words.names)
     yield from (f"{column} = false" for column in FLAG_COLUMNS if {column, f"is_{column}"} & words.names)

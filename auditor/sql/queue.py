@@ -129,6 +129,12 @@ class Step(NamedTuple):
         return self.delayed and bool(self.until) and not words.is_until(self.until)
 
     @property
+    def gives_turn(self) -> bool:
+        """Whether a step makes a row have its turn later, and says of it nothing else."""
+        plain = not (self.states or self.counts or self.tells_error)
+        return self.kind is StepKind.REQUEUE and self.delayed and plain
+
+    @property
     def times_out(self) -> bool:
         """What takes jobs back: whether it does so once a time is up, and not because a worker is gone."""
         return not self.by_worker and (bool(self.watches) or (self.delayed and words.is_run_at(self.until)))
@@ -409,7 +415,15 @@ def _looks_for_jobs(query: Query) -> bool:
     if names_something(query):
         return bool(held)
     waits = asks_for_free(query.conditions) and (query.limit is not None or words.is_queue(_table_of(query)))
-    return waits or bool(held) or _asks_for_the_next(query)
+    return waits or bool(held) or _asks_for_turns(query) or _asks_for_the_next(query)
+
+
+def _asks_for_turns(query: Query) -> bool:
+    """Whether a query asks for what has its turn by now: schedules, or whatever says when its next one is."""
+    if not waits_for_time(query.conditions):
+        return False
+    due = any(words.is_run_at(found.column) and words.is_next(found.column) for found in query.conditions)
+    return due or words.is_schedule(_table_of(query))
 
 
 def _asks_for_the_next(query: Query) -> bool:

@@ -144,8 +144,18 @@ def is_heartbeat(name: str) -> bool:
     return _ends(name, _HEARTBEAT)
 
 
+#: What the time of a next turn ends in, whatever that turn is called.
+_TURNS = word_set("at on run time date due ts")
+
+
 def is_run_at(name: str) -> bool:
-    return _ends(name, _RUN_AT)
+    split = words(name)
+    return _ends(name, _RUN_AT) or (is_next(name) and len(split) > 1 and split[-1] in _TURNS)
+
+
+def is_next(name: str) -> bool:
+    """next_run, next_sync_at: it is said of what has its turn again and again."""
+    return words(name)[:1] == ("next",)
 
 
 def is_finished(name: str) -> bool:

@@ -55,6 +55,21 @@ def test_which_times_tell_that_something_went_out(column: str, is_sent: bool) ->
 
 
 @pytest.mark.parametrize(
+    ("column", "is_run_at"),
+    [
+        ("next_billing_date", True),
+        ("next_sync_at", True),
+        ("next", False),
+        ("next_page", False),
+        ("next_of_kin", False),
+        ("paid_at", False),
+    ],
+)
+def test_which_times_tell_when_something_has_its_turn(column: str, is_run_at: bool) -> None:
+    assert words.is_run_at(column) is is_run_at
+
+
+@pytest.mark.parametrize(
     ("column", "names"), [("queue", True), ("queue_name", True), ("in_queue", False), ("name", False)]
 )
 def test_which_columns_keep_queues_apart(column: str, names: bool) -> None:

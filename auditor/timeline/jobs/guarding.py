@@ -66,6 +66,9 @@ def judge(job: Job, seen: Seen, pending: tuple[Mark, ...]) -> tuple[Job, Unguard
         elif step.kind in _TAKES and step.by_id:
             told = told or _freed(job, step, seen, pending) or _unlocked(job, step, seen, pending)
             job = replace(job, looked=tuple(mark for mark in job.looked if mark.table != step.table))
+        elif step.by_id and step.gives_turn:
+            told = told or _given_turn(job, step, seen, pending)
+            job = replace(job, looked=tuple(mark for mark in job.looked if mark.table != step.table))
     asked = set(locked_and_asked(seen.statement))
     job = replace(job, looked=tuple(mark for mark in job.looked if mark.table not in asked)) if asked else job
     for step in moves(seen.statement) if not seen.steps else ():
@@ -147,10 +150,16 @@ def _unlocked(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Un
         return Taken(seen.place, look.place) if step.kind is StepKind.CLAIM else None
     if look.how == _NEXT and (step.kind is not StepKind.FINISH or step.states or step.returns or seen.answered):
         return None
-    given_up = step.kind is not StepKind.CLAIM and "done" not in step.states
+    given_up = step.kind not in (StepKind.CLAIM, StepKind.REQUEUE) and "done" not in step.states
     return Unguarded(
         seen.place, seen.call, step.table, look.place, None, False, look.sure, seen.symbol, given_up=given_up
     )
+
+
+def _given_turn(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Unguarded | Taken | None:
+    """A row that was due is given its next turn: had anything asked once more whether it still has this one?"""
+    asked = not set(step.compares).isdisjoint(step.sets)
+    return None if asked else _unlocked(job, step, seen, pending)
 
 
 def _is_proven(job: Job, step: Step, pending: tuple[Mark, ...]) -> bool:

@@ -179,12 +179,6 @@ def _gives_time(step: Step) -> bool:
     return step.kind is StepKind.EXTEND and bool(step.until)
 
 
-def _puts_off(step: Step) -> bool:
-    """Whether a step makes a job begin later, and says of it nothing else."""
-    plain = not (step.states or step.counts or step.tells_error)
-    return step.kind is StepKind.REQUEUE and step.delayed and plain
-
-
 def _only_moves_on(claim: Step) -> bool:
     """Whether a claim moves one row on from a state it must be in, and nothing else says that it is a job."""
     held = claim.token or claim.until or claim.counts or any(map(is_started, claim.sets))
@@ -333,7 +327,7 @@ class Queues:
     def _as_taken(self, one: Told, told: list[Told]) -> Told:
         """A time that a job is given while the lock that chose it is held: no heartbeat, no failure, but a claim."""
         step, ran = one.step, one.ran
-        if ran is None or not step.by_id or not (_gives_time(step) or _puts_off(step)):
+        if ran is None or not step.by_id or not (_gives_time(step) or step.gives_turn):
             return one
         chosen = {mark.place for mark in ran.before.pending if mark.deed is Deed.CLAIM and mark.table == step.table}
         locks = [other.step for other in told if other.place in chosen and other.step.how == "row lock"]

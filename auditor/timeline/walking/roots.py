@@ -12,7 +12,7 @@ from auditor.program.migrations import only_takes_back
 from auditor.program.revisions import is_revision
 from auditor.python import nodes
 from auditor.sql.queue import StepKind
-from auditor.timeline.jobs.offered import is_relayed
+from auditor.timeline.jobs.offered import is_offered, is_relayed
 from auditor.timeline.model import connection as change
 from auditor.timeline.model.connection import Life, Status
 from auditor.timeline.model.entries import Entry, entry_of, is_task
@@ -138,8 +138,8 @@ class Roots:
             if not isinstance(event, Ran):
                 continue
             for step in event.steps:
-                taken = step.kind is StepKind.CLAIM or is_relayed(step, step.table, *event.symbol.split("."))
-                if taken and step.table:
+                told = is_offered(step, event.symbol) or is_relayed(step, step.table, *event.symbol.split("."))
+                if (told or step.kind is StepKind.CLAIM) and step.table:
                     claimed[step.table] = claimed.get(step.table, frozenset()) | {event.call.path}
         if not claimed:
             return
