@@ -41,6 +41,7 @@ from auditor.sql.queue_view import (
     renewed,
     resets_attempts,
     set_states,
+    state_set,
     stores_whole,
     taken_by,
     takes_many,
@@ -233,7 +234,7 @@ def _changed(view: View, index: int, query: Query, conditions: list[Comparison])
         asks=tuple(sorted(asked_states(conditions))),
         waiting=leaves_out_held(conditions),
         states=tuple(sorted(set_states(query))),
-        state_in=assigned(query, words.is_status) or asked_in(conditions),
+        state_in=state_set(query) or asked_in(conditions),
         named=named_from_outside(conditions),
     )
 

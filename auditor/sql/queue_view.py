@@ -159,6 +159,12 @@ def assigned(query: Query, named: Callable[[str], bool], *kinds: TermKind) -> st
     return ""
 
 
+def state_set(query: Query) -> str:
+    """The column of states that is set: of several the one that is given a state, as no code of an answer is."""
+    given = (made for made in query.assignments if words.is_status(made.column) and states_in(made.value))
+    return next((made.column for made in given), assigned(query, words.is_status))
+
+
 def may_stay(query: Query, column: str) -> bool:
     """Whether a column is set to what it holds already, where nothing else is given: COALESCE(%s, owner)."""
     values = (made.value for made in query.assignments if made.column == column)

@@ -15,6 +15,19 @@ def steps(text: str) -> tuple[Step, ...]:
     return tuple(step for statement in read_sql(text) for step in queue_steps(statement))
 
 
+@pytest.mark.parametrize(
+    ("assignments", "column"),
+    [
+        ("response_status = 404, status = 'done'", "status"),
+        ("status = 'done', response_status = 404", "status"),
+        ("response_status = %s, status = 'done'", "status"),
+    ],
+)
+def test_of_several_columns_of_states_the_one_with_a_state_is_the_jobs(assignments: str, column: str) -> None:
+    (step,) = steps(f"UPDATE deliveries SET {assignments}, error = NULL WHERE id = %s")
+    assert step.state_in == column
+
+
 PICK = "SELECT id FROM jobs WHERE status = 'queued' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
 
 CLAIMS: dict[str, tuple[str, dict[str, Any]]] = {
