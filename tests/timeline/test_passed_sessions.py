@@ -146,3 +146,32 @@ def unsent():
 @pytest.mark.parametrize(("begin", "left"), [('session.execute(text("RESET ROLE"))', False), ("pass", True)])
 def test_nobody_meets_a_role_that_every_borrower_takes_away_first(tmp_path: Path, begin: str, left: bool) -> None:
     assert ("TA105" in codes(tmp_path, POOLED.replace("BEGIN", begin))) is left
+
+
+TENANT_OR_NOBODY = """
+from typing import Callable, Generator
+from fastapi import Request
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+
+def sessions(SessionLocal) -> Callable[..., Generator[Session, None, None]]:
+    def get_db(request: Request) -> Generator[Session, None, None]:
+        tenant_id = getattr(request.state, "tenant_id", None)
+        if tenant_id:
+            path = f'"{tenant_id}", public'
+        else:
+            path = "public"
+        db = SessionLocal()
+        try:
+            db.execute(text(f"SET search_path TO {path}"))
+            yield db
+        finally:
+            db.close()
+
+    return get_db
+"""
+
+
+def test_what_sets_a_tenant_on_one_path_and_clears_on_another_is_no_clearing_first(tmp_path: Path) -> None:
+    assert "TA106" in codes(tmp_path, TENANT_OR_NOBODY)

@@ -161,13 +161,17 @@ class Lasting:
 
     def _is_cleared_first(self, name: str, pool: Key) -> bool:
         """Whether everybody who borrows from a pool begins with taking the setting's value away."""
-        firsts: dict[Key, Ran] = {}
+        firsts: dict[Key, list[Ran]] = {}
         for ran in self._of(Ran):
             home = self.pools.get(ran.before.pool) if ran.before.pool is not None else None
             if home is not None and home.returned_to == pool:
-                firsts.setdefault(ran.connection, ran)
-        return bool(firsts) and all(
-            any(setting.clears and setting.name in (name, "all") for setting in ran.settings) for ran in firsts.values()
+                first = firsts.setdefault(ran.connection, [ran])
+                if ran is not first[0] and ran.place == first[0].place:
+                    # What the same statement says on another path: that of a tenant, where it clears for nobody's.
+                    first.append(ran)
+        rans = [ran for first in firsts.values() for ran in first]
+        return bool(rans) and all(
+            any(setting.clears and setting.name in (name, "all") for setting in ran.settings) for ran in rans
         )
 
     @cached_property
