@@ -18,6 +18,8 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             what = (
                 f"this cleanup of {leak.name} is refused after an error, and the connection goes on with the old value"
             )
+        elif lost.left_open:
+            what = f"this cleanup of {leak.name} is left uncommitted: the next rollback here brings the old value back"
         else:
             what = f"this cleanup of {leak.name} is rolled back, and the connection goes on with the old value"
         finding = RULE.at(lost.place, what).see(leak.set_at, "set here, for the session")

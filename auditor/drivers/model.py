@@ -132,6 +132,7 @@ class Callback(enum.Enum):
     CONFIGURE = "configure"
     CHECK = "check"
     RESET = "reset"
+    RETURNED = "returned"  #: told once the pool has rolled back: what is begun here is met by the next borrower
     CHECKOUT = "checkout"
 
 

@@ -51,12 +51,17 @@ def _only_guards(part: nodes.Node) -> bool:
 
 
 def _only_converts(node: nodes.Function) -> bool:
-    """`known = UUID(text)`, `return str(known)`: it gives what the type allows, and raises where that cannot be."""
+    """`return str(UUID(text))`, `text.replace("'", "''")`: it gives what cannot end a literal, nothing, or raises."""
     parts = list(_flat(node.body))
     simple = (nodes.Assign, nodes.Return, nodes.Raise, nodes.Assert)
     if len(parts) > _MOST or not all(isinstance(part, simple) for part in parts) or _gives_in(node.body):
         return False
-    return any(isinstance(part, nodes.Call) and _called(part) in _NARROW for part in descend(node))
+    calls = [part for part in descend(node) if isinstance(part, nodes.Call)]
+    return any(_called(call) in _NARROW or _doubles_quotes(call) for call in calls)
+
+
+def _doubles_quotes(call: nodes.Call) -> bool:
+    return _called(call) == "replace" and [literal(argument) for argument in call.arguments] == ["'", "''"]
 
 
 def _gives_columns(body: tuple[nodes.Node, ...]) -> bool:
@@ -84,7 +89,13 @@ def _gives_in(body: tuple[nodes.Node, ...]) -> bool:
     """Whether it gives something all the same where its value is none of the type."""
     tried = (part for part in body if isinstance(part, nodes.Try))
     rescue = [part for one in tried for handler in one.handlers for part in _flat(handler.body)]
-    return not all(isinstance(part, nodes.Raise) for part in rescue)
+    return not all(isinstance(part, nodes.Raise) or _gives_nothing(part) for part in rescue)
+
+
+def _gives_nothing(part: nodes.Node) -> bool:
+    if not isinstance(part, nodes.Return):
+        return False
+    return part.value is None or (isinstance(part.value, nodes.Constant) and part.value.value is None)
 
 
 def _called(call: nodes.Call) -> str:

@@ -326,6 +326,44 @@ def test_who_listens_to_the_checkout_is_inside_the_first_transaction(engine: Eng
         assert not conn.scalar(READ)
 
 
+def clear(connection: Any, record: Any) -> None:
+    """Takes the tenant away, and ends no transaction."""
+    connection.cursor().execute("SELECT set_config('app.tenant', '', false)")
+
+
+def test_what_is_done_at_a_checkin_stays_open_for_the_next_borrower(engine: Engine) -> None:
+    event.listen(engine, "checkin", clear)
+    with engine.begin() as conn:
+        conn.execute(SESSION)
+    with engine.connect() as conn:
+        assert conn.scalar(READ) == ""
+        conn.rollback()
+        assert conn.scalar(READ) == "1"
+    with engine.begin() as conn:
+        conn.execute(text("SELECT 1"))
+    assert tenant(engine) == ""
+
+
+def test_what_is_done_at_a_reset_is_rolled_back_by_the_pool(engine: Engine) -> None:
+    @event.listens_for(engine, "reset")
+    def clear_before(connection: Any, record: Any, state: Any) -> None:
+        clear(connection, record)
+
+    with engine.begin() as conn:
+        conn.execute(SESSION)
+    assert tenant(engine) == "1"
+
+
+def test_a_cleanup_at_a_checkin_that_is_committed_holds(engine: Engine) -> None:
+    event.listen(engine, "checkin", clear)
+    event.listen(engine, "checkin", lambda connection, record: connection.commit())
+    with engine.begin() as conn:
+        conn.execute(SESSION)
+    with engine.connect() as conn:
+        conn.rollback()
+        assert conn.scalar(READ) == ""
+
+
 def test_what_the_tables_name_is_there() -> None:
     for thing, cls in ((Thing.CONNECTION, Session), (Thing.POOL, create_engine("postgresql+psycopg://").__class__)):
         names = {name for kind, name in DRIVER.methods if kind is thing}

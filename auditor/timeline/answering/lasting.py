@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -82,8 +83,13 @@ class Lasting:
         for handover in self._of(Handover):
             for setting in handover.after.settings:
                 kept = setting.kept
-                if kept.is_value and not kept.inherited and not kept.since and not setting.is_cleared:
+                if not kept.is_value or kept.inherited or kept.since:
+                    continue
+                if not setting.is_cleared:
                     yield from self._leak(setting, handover.after, handover.kind, handover.heir)
+                elif handover.pool is not None and setting.left_open is not None:
+                    left = replace(setting, lost_cleanup=setting.left_open)
+                    yield from self._leak(left, handover.after, handover.kind, handover.heir)
         for inherited in self._of(Inherited):
             yield from self._leak(inherited.setting, inherited.connection, "loop", inherited.place)
 
@@ -105,6 +111,9 @@ class Lasting:
         if pool is not None and self._is_cleared_first(setting.name, pool.returned_to):
             # What still meets the old value is only who is not seen.
             sure = Confidence.LOW
+        if setting.lost_cleanup is not None and setting.lost_cleanup.left_open:
+            # That somebody rolls back and goes on is not seen.
+            sure = min(sure, Confidence.MEDIUM)
         yield Leak(
             setting.name,
             self.program.catalogue.is_tenant(setting.name),
@@ -157,7 +166,18 @@ class Lasting:
         return any(
             setting.clears and setting.name in (name, "all") and (ran.call, ran.through) not in sets
             for ran, setting in self._settings()
+            if setting.place not in self._lost_places
         )
+
+    @cached_property
+    def _lost_places(self) -> frozenset[Place]:
+        """Where cleanups are that come to nothing."""
+        lost = (
+            setting.lost_cleanup or (setting.left_open if handover.pool is not None else None)
+            for handover in self._of(Handover)
+            for setting in handover.after.settings
+        )
+        return frozenset(cleanup.place for cleanup in lost if cleanup is not None)
 
     def _is_cleared_first(self, name: str, pool: Key) -> bool:
         """Whether everybody who borrows from a pool begins with taking the setting's value away."""

@@ -46,7 +46,7 @@ _EVENTS = {
     "first_connect": Callback.CONFIGURE,
     "checkout": Callback.CHECKOUT,
     "engine_connect": Callback.CHECKOUT,
-    "checkin": Callback.RESET,
+    "checkin": Callback.RETURNED,
     "reset": Callback.RESET,
 }
 #: Told when a transaction begins: of a session, with the session first, or of any connection of an engine. Of a
@@ -157,9 +157,13 @@ class Listeners:
             self._telling = before
 
     def renewed(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> State:
-        """A connection as its next user works on it: what is set anew at every checkout or begin is no leak."""
+        """A connection as its next user works on it: what is set anew at every checkout or begin is no leak.
+
+        What was left open when it came back is taken to be rolled back, as whoever goes on after an error does.
+        """
         before = state.connections[key]
-        bare = replace(before, settings=tuple(setting.aged(None) for setting in before.settings))
+        alone = change.rollback(before, frame.module.place(span)) if before.in_transaction else before
+        bare = replace(alone, settings=tuple(setting.aged(None) for setting in alone.settings))
         call = Invocation((), (), state.connect(key, bare), frame, Flow(), span)
         ends: list[State] = []
         with self.walker.quietly():

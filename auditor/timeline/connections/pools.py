@@ -32,7 +32,7 @@ from auditor.timeline.model.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from auditor.python import nodes
     from auditor.timeline.model.settings import Held, Setting
@@ -70,6 +70,8 @@ class PoolInfo:
     commits_writes: bool = False
     #: What it makes are sessions, which take their connections from the pool.
     sessions: bool = False
+    #: How it ends what its reset callback has begun, where it had nothing else to end; empty: not at all.
+    ends_reset: str = ""
     #: The pool whose connections it hands out under other options.
     home: Key | None = None
 
@@ -279,12 +281,27 @@ class Pools:
         if info.driver.pool_resets and alone and info.callback(Callback.RESET) is None:
             state = state.connect(key, change.reset_all(state.connections[key], place, change.KEPT_BY_RESET_ALL))
         states: list[State] = []
-        for after, raised in self.run(info, Callback.RESET, key, state, frame, span):
+        for after, raised in self._given_back(info, key, before, state, frame, span):
             connection = after.connections[key]
             if not raised and not (connection.in_transaction and info.driver.pool_discards_busy):
                 after = self._handed_over(info, key, after, place, frame, span, by)
             states.append(after.disconnect(key))
         return merge(states)
+
+    def _given_back(
+        self, info: PoolInfo, key: Key, before: ConnectionState, state: State, frame: Frame, span: nodes.Span
+    ) -> Iterator[tuple[State, bool]]:
+        """Each way through the callbacks of a pool that takes a connection back, and whether by an exception."""
+        for after, raised in self.run(info, Callback.RESET, key, state, frame, span):
+            left = after.connections.get(key)
+            if info.ends_reset and left is not None and left.in_transaction and not before.in_transaction:
+                # It has ended nothing yet: what is begun here ends as what is left open does.
+                place = frame.module.place(span)
+                after = self.walker.database.endings.end(key, after, info.ends_reset, "the pool", place, frame)
+            if raised:
+                yield after, True
+            else:
+                yield from self.run(info, Callback.RETURNED, key, after, frame, span)
 
     def _is_unseen(self, connection: ConnectionState) -> bool:
         """Whether nothing tells how a connection was made."""

@@ -128,6 +128,7 @@ class Sessions:
             startup=startup,
             user=user,
             commits_writes=self._commits_writes(driver, thing, call),
+            ends_reset=_ends_reset(options.get("pool_reset_on_return")),
         )
         return self._keep(info)
 
@@ -466,3 +467,10 @@ def _pairs(value: Value | None) -> dict[str, Value]:
     if not isinstance(value, Mapping):
         return {}
     return {key.value: item for key, item in value.pairs if isinstance(key, Text)}
+
+
+def _ends_reset(option: Value | None) -> str:
+    """How the pool of an engine ends what somebody who listens to its resets has begun, by its option for that."""
+    if option is None or option == Literal(True) or option == Text("rollback"):
+        return "rollback"
+    return "commit" if option == Text("commit") else ""

@@ -57,11 +57,15 @@ NOT_KNOWN = Held(Holding.UNKNOWN)
 
 
 class LostCleanup(NamedTuple):
-    """A cleanup that came to nothing: what rolled it back, or the failure after which it was refused."""
+    """A cleanup that came to nothing: what rolled it back, or the failure after which it was refused.
+
+    One that is left open comes to nothing as soon as the next user rolls back.
+    """
 
     place: Place
     undone_at: Place | None
     refused: bool = False
+    left_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,14 @@ class Setting:
     def is_cleared(self) -> bool:
         """Whether a cleanup is under way that the next commit will keep."""
         return self.pending is not None and not self.pending.is_value
+
+    @property
+    def left_open(self) -> LostCleanup | None:
+        """The cleanup that is under way, as whoever goes on in its transaction meets it."""
+        cleanup = self.pending
+        if cleanup is None or cleanup.is_value or cleanup.origin is None or not self.kept.is_value:
+            return None
+        return LostCleanup(cleanup.origin, None, left_open=True)
 
     def at_session(self, held: Held, level: int, place: Place) -> Setting:
         """SET SESSION at `level`; 0 is outside any transaction, where it is kept at once."""

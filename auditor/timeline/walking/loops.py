@@ -54,6 +54,7 @@ class Turns(enum.Enum):
 
     ENDLESS = enum.auto()  #: whatever comes, as in a worker's loop
     EACH = enum.auto()  #: one known element, walked by itself
+    SETTINGS = enum.auto()  #: the settings that one job sets or clears, by their names
     LIST = enum.auto()  #: the elements of a collection
     JOBS = enum.auto()  #: the rows of a claim
 
@@ -120,13 +121,14 @@ class Loops:
         elements = self.walker.elements(source)
         if known and isinstance(source, Items) and not source.items:
             return self.walker.block(node.orelse, [state], frame, flow)
+        names = any(map(self._names_setting, elements))
         if known and (
-            (len(elements) <= UNROLLED and (_sets_attributes(frame) or any(map(_is_told_apart, elements))))
+            (len(elements) <= UNROLLED and (names or _sets_attributes(frame) or any(map(_is_told_apart, elements))))
             or (len(elements) <= UNROLLED_ONCE and self.walker.upgrades.running)
         ):
             states = [state]
             for element in elements:
-                states = self._once(node, element, states, frame, flow, exits)
+                states = self._once(node, element, states, frame, flow, exits, Turns.SETTINGS if names else Turns.EACH)
             return merge([*self.walker.block(node.orelse, states, frame, flow), *exits])
         element = either(elements)
 
@@ -140,6 +142,14 @@ class Loops:
         self._until_rest([state], turn, frame, flow, exits, node.span, turns, seen)
         ends = merge([empty, *(left_behind(state, end) for end in seen)])
         return merge([*self.walker.block(node.orelse, ends, frame, flow), *(left_behind(state, end) for end in exits)])
+
+    def _names_setting(self, element: Value) -> bool:
+        """Whether an element is the name of a tenant's setting, or begins with one: `(name, value)`."""
+        if isinstance(element, Items):
+            return bool(element.items) and self._names_setting(element.items[0])
+        if not isinstance(element, Text) or element.holes:
+            return False
+        return self.walker.program.catalogue.is_tenant(element.value) is not None
 
     def _without_jobs(self, source: Value, state: State, *, parts: bool) -> State:
         """A loop over no jobs at all has claimed none; nor has one over no part of a list that was made of jobs."""
@@ -161,6 +171,7 @@ class Loops:
         frame: Frame,
         flow: Flow,
         exits: list[State],
+        turns: Turns,
     ) -> list[State]:
         """One turn with one known element, from each state."""
         ends: list[State] = []
@@ -168,7 +179,7 @@ class Loops:
             out = Flow()
             bound = self.walker.assign(node.target, element, start, frame, out)
             after = [*self.walker.block(node.body, bound, frame, out), *out.continues]
-            ends.extend(self.turn_over(start, end, frame, node.span, Turns.EACH) for end in after)
+            ends.extend(self.turn_over(start, end, frame, node.span, turns) for end in after)
             self._leave(out, flow, exits)
         return merge(ends)
 
@@ -268,7 +279,7 @@ class Loops:
                 continue
             settings = tuple(
                 setting
-                if turns is Turns.LIST and setting.is_constant
+                if turns is Turns.SETTINGS or (turns is Turns.LIST and setting.is_constant)
                 else setting.aged(next((old for old in known.settings if old.name == setting.name), None))
                 for setting in connection.settings
             )

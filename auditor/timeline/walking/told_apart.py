@@ -1,4 +1,4 @@
-"""Code that takes a pool or a connection, and asks with isinstance() which of them it was given."""
+"""Code that asks with isinstance() what it was given: a pool or a connection, a text or what cannot end one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,23 @@ from auditor.timeline.model.values import (
     Connection,
     External,
     Instance,
+    Made,
     Pool,
+    Text,
+    Unknown,
     either,
+    from_row,
     options_of,
 )
+from auditor.timeline.walking.types import PLAIN
 
 if TYPE_CHECKING:
     from auditor.timeline.model.state import Frame, State
     from auditor.timeline.model.values import Key, Value
     from auditor.timeline.walking.walker import Walker
+
+#: What may turn out to be of any type.
+_ANYTHING = (Unknown, External, Made)
 
 
 def is_of_driver(value: Value, cls: Value, walker: Walker) -> Value:
@@ -53,11 +61,37 @@ def assume_kind(test: nodes.Call, truth: bool, state: State, frame: Frame, walke
         ways = walker.evaluate(place, state, frame, Flow())
     options = [option for _, value in ways for option in options_of(value)]
     of_class = walker.objects.constant(cls, frame)
-    untrue = FALSE if truth else TRUE
-    kept = [option for option in options if is_of_driver(option, of_class, walker) != untrue]
-    if len(kept) == len(options):
+    asked = cls.items if isinstance(cls, nodes.Items) else (cls,)
+    plain = _plain_of([walker.objects.constant(one, frame) for one in asked])
+    if plain:
+        kept = _told_plain(options, plain, truth)
+    else:
+        untrue = FALSE if truth else TRUE
+        kept = [option for option in options if is_of_driver(option, of_class, walker) != untrue]
+    if kept == options:
         return state
     return state.bind(owner, name, either(kept)) if kept else None
+
+
+def _plain_of(asked: list[Value]) -> tuple[str, ...]:
+    """The types that are asked about, where nothing but such is whose values cannot break out of quotes."""
+    names = tuple(one.name for one in asked if isinstance(one, External) and one.name in PLAIN)
+    return names if len(names) == len(asked) else ()
+
+
+def _told_plain(options: list[Value], names: tuple[str, ...], truth: bool) -> list[Value]:
+    """What a value can be that is of one of these types, or of none of them."""
+    if not truth:
+        return [one for one in options if not (isinstance(one, Made) and one.name in names)]
+    return [
+        Made(names[0], (one,)) if isinstance(one, _ANYTHING) and not _is_plain(one) and not from_row(one) else one
+        for one in options
+        if one != NONE and not isinstance(one, Text)
+    ]
+
+
+def _is_plain(value: Value) -> bool:
+    return isinstance(value, Made) and value.name in PLAIN
 
 
 def assume_closed(place: nodes.Expression, state: State, frame: Frame, walker: Walker) -> State:

@@ -67,7 +67,7 @@ _HANDS_OUT = frozenset(
 )
 
 #: Types whose values cannot break out of quotes they are put between.
-_PLAIN = frozenset({"builtins.int", "builtins.float", "builtins.bool", "uuid.UUID", "decimal.Decimal"})
+PLAIN = frozenset({"builtins.int", "builtins.float", "builtins.bool", "uuid.UUID", "decimal.Decimal"})
 
 
 class Types:
@@ -90,7 +90,7 @@ class Types:
             return self.typed(*alias, key)
         value = self.walker.objects.constant(annotation, frame)
         if isinstance(value, External):
-            if value.name in _PLAIN:
+            if value.name in PLAIN:
                 return Made(value.name)
             known = drivers.typed_as(value.name)
             if known is None:
