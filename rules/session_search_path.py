@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.rule import Finding, Rule, Severity, Timeline
+from auditor.rule import Confidence, Finding, Rule, Severity, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RULE = Rule("TA106", "session-search-path", Severity.WARNING, triggers=(rb"search_path",))
+RULE = Rule(
+    "TA106", "session-search-path", Severity.WARNING, triggers=(rb"search_path", rb"set_tenant", rb"set_schema")
+)
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:
@@ -24,4 +26,13 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         yield finding.sure(leak.sure).mended(
             "set it for the transaction only, inside the one that does the work: "
             "SET LOCAL search_path, or set_config('search_path', …, true)"
+        )
+    for left, put_back in timeline.schemas_left():
+        finding = RULE.at(
+            left.pointed,
+            "the connection is pointed at another schema here, and one way out leaves it there: "
+            "whoever uses it next reads and writes that tenant's tables",
+        ).see(put_back, "here it is put back")
+        yield finding.sure(Confidence.MEDIUM).mended(
+            "put it back in finally, or use the block that does: with tenant_context(tenant), with schema_context(name)"
         )

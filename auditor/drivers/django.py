@@ -7,6 +7,7 @@ psycopg 3.3. What a project's settings change of it is told by `auditor.program.
 
 from __future__ import annotations
 
+from auditor.drivers import django_tenants
 from auditor.drivers.model import Act, Binding, Driver, Thing
 
 #: Methods of a connection that `transaction` has as functions too, for the connection that `using` names.
@@ -72,6 +73,7 @@ DRIVER = Driver(
     },
     methods={
         **{(Thing.CONNECTION, name): act for name, act in _CONNECTION_METHODS.items()},
+        **{(Thing.CONNECTION, name): act for name, act in django_tenants.METHODS.items()},
         **{(Thing.CURSOR, name): act for name, act in _CURSOR_METHODS.items()},
     },
     held={"django.db.connection": Thing.CONNECTION, "django.db.connections": Thing.CONNECTIONS},
@@ -92,6 +94,7 @@ DRIVER = Driver(
             *(f"django.db.transaction.{name}" for name in _FUNCTIONS),
         }
     ),
+    tell_schema=django_tenants.ATTRIBUTES,
     errors=_ERRORS,
     autocommit=True,
     begins_by_itself=True,

@@ -88,6 +88,9 @@ class Act(enum.Enum):
     DELETE = enum.auto()  #: the object is deleted when the session is flushed
     FLUSH = enum.auto()  #: writes back what was changed
     DISCARD = enum.auto()  #: the connection will not be used again
+    POINT = enum.auto()  #: what the object remembers is changed: whoever uses it works in this schema
+    POINT_HOME = enum.auto()  #: in the one that all share
+    POINTED = enum.auto()  #: gives the schema that it remembers
     NOTHING = enum.auto()  #: known, and of no consequence here
 
 
@@ -222,6 +225,8 @@ class Driver:
     #: Isolation levels under which no transaction is begun, by the name or number they are written with.
     autocommit_levels: frozenset[str] = frozenset()
     isolation_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    #: Attributes of a connection that tell which schema it remembers.
+    tell_schema: frozenset[str] = frozenset()
     #: The classes that a model is derived from, where models send their own statements.
     models: frozenset[str] = frozenset()
     #: What it makes is kept in modules of its own, from which it is imported: all that import the driver are read.

@@ -216,6 +216,20 @@ KINDS = {
         """,
         [],
     ),
+    "a tenant, or nobody where there is none, by the same statement": (
+        """
+        def dependency(request):
+            tenant = request.state.tenant_id
+            value = str(tenant) if tenant else ""
+            session = factory()
+            try:
+                session.execute(LASTING, {"t": value})
+                yield session
+            finally:
+                session.close()
+        """,
+        [LASTS],
+    ),
     "a tenant that every checkout sets anew": (
         """
         @event.listens_for(engine, "checkout")

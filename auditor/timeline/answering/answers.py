@@ -31,8 +31,10 @@ from auditor.timeline.model.events import (
     Ended,
     Event,
     GivenToRole,
+    LeftPointed,
     Opened,
     Outlived,
+    PointedBack,
     Ran,
     Reached,
     Repeated,
@@ -168,6 +170,18 @@ class Timeline:
         A path that is the same for all, or that only a deployment chooses, may stay.
         """
         return self._lasting.search_path_leaks()
+
+    def schemas_left(self) -> Iterator[tuple[LeftPointed, Place]]:
+        """Connections left in another schema by who puts back, elsewhere, the one that they were found in."""
+        back = {event.pointed: event.place for event in self.of(PointedBack)}
+        told: set[Place] = set()
+        for left in self.of(LeftPointed):
+            place = back.get(left.pointed)
+            if place is None or left.pointed in told:
+                continue
+            if self.program.function_at(left.pointed) is self.program.function_at(place):
+                told.add(left.pointed)
+                yield left, place
 
     def lost_cleanups(self) -> Iterator[tuple[Leak, LostCleanup]]:
         """Values that stay because what was to take them away was undone."""

@@ -12,6 +12,7 @@ from auditor.timeline.connections.cursors import Cursors
 from auditor.timeline.connections.driver_blocks import DriverBlocks
 from auditor.timeline.connections.endings import Endings
 from auditor.timeline.connections.held import HeldConnections
+from auditor.timeline.connections.pointing import FOUND, Pointing
 from auditor.timeline.connections.pools import Pools
 from auditor.timeline.connections.sessions import Sessions
 from auditor.timeline.connections.statements import Statements
@@ -65,6 +66,7 @@ class Database:
         self.blocks = DriverBlocks(walker, self)
         self.statements = Statements(walker, self)
         self.held = HeldConnections(walker, self)
+        self.pointing = Pointing(walker, self)
         self.sessions = Sessions(walker, self)
         self.tasks = Tasks(walker, self)
         self.connecting = Connecting(walker, self)
@@ -108,6 +110,9 @@ class Database:
             Act.RELEASE_SAVEPOINT: lambda receiver, call: self.held.end_savepoint(key_of(receiver), False, call),
             Act.ROLLBACK_SAVEPOINT: lambda receiver, call: self.held.end_savepoint(key_of(receiver), True, call),
             Act.NOTHING: self._nothing,
+            Act.POINT: lambda receiver, call: self.pointing.told(key_of(receiver), call),
+            Act.POINT_HOME: lambda receiver, call: self.pointing.told_home(key_of(receiver), call),
+            Act.POINTED: lambda receiver, call: [(call.state, FOUND)],
             Act.BEGIN: lambda receiver, call: self.sessions.begin(Connection(key_of(receiver)), call, nested=False),
             Act.BEGIN_NESTED: lambda receiver, call: self.sessions.begin(Connection(key_of(receiver)), call, True),
             Act.EXECUTE_ONE: self.cursors.execute_one,

@@ -9,6 +9,7 @@ from auditor import drivers
 from auditor.drivers.model import Act, Thing
 from auditor.findings import Confidence
 from auditor.python import nodes
+from auditor.timeline.connections.pointing import FOUND
 from auditor.timeline.model import connection as change
 from auditor.timeline.model.connection import Autocommit, ConnectionState, Life, Status
 from auditor.timeline.model.entries import Entry
@@ -275,6 +276,9 @@ class HeldConnections:
     def attribute(self, key: Key, name: str, state: State) -> Value | None:
         """What such a connection tells of itself."""
         connection = self.database.state_of(key, state)
+        driver = self._aliases[key][0]
+        if name in driver.tell_schema:
+            return FOUND if connection.pointed is None else UNKNOWN
         if name == "alias":
             return Text(self._aliases[key][1])
         if name == "vendor":

@@ -162,6 +162,8 @@ class ConnectionState:
     lent: Place | None = None
     #: Where it went back into its pool.
     released: Place | None = field(default=None, compare=False)
+    #: Where the object was told to work in another schema than it was found in; None: it remembers that one.
+    pointed: Place | None = None
     #: The entry point that opened it: whoever comes later finds it as that one left it.
     root: str = ""
 

@@ -172,6 +172,27 @@ class Inherited:
 
 
 @dataclass(frozen=True, slots=True)
+class PointedBack:
+    """A connection's object was told to work in the schema again that it was found in."""
+
+    place: Place
+    connection: Key
+    pointed: Place  #: where it was told another
+    symbol: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftPointed:
+    """An entry point was left, by an exception or not, while a connection's object remembers another schema."""
+
+    place: Place
+    connection: Key
+    pointed: Place
+    raised: bool
+    symbol: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     """One way a pool's callback ends: the connection's state, and the statement that left it so."""
 
@@ -326,6 +347,8 @@ Event = Union[
     Ended,
     Handover,
     Inherited,
+    PointedBack,
+    LeftPointed,
     CallbackRan,
     Worked,
     JobEnded,

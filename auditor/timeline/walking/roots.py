@@ -387,6 +387,7 @@ class Roots:
                 state = self.walker.database.sessions.abandoned(state, frame, span)
             if not once:
                 state = self._handed_on(state, place, symbol)
+                state = self.walker.database.pointing.left(how, state, place, symbol)
             finished.append((how, state))
         return finished
 

@@ -64,6 +64,7 @@ class Unseen:
         if not isinstance(callee, External):
             call = call.at(passed(call.state))
         if key is None and not (row and self._for_effect(callee, call)):
+            self.walker.database.pointing.may_fail(call)
             return [(call.state, given)]
         keys = (key,) if key is not None else ()
         state = self.work(call.state, call.place, called_name(callee), keys, call.frame)
