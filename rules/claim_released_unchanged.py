@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.rule import CLAIM_TRIGGERS, Finding, Rule, Severity, Timeline
+from auditor.rule import CLAIM_TRIGGERS, Confidence, Finding, Rule, Severity, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,4 +30,17 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             finding.see(job.place, "and here a job is taken or ended that others may have by now")
             .sure(job.sure)
             .mended("mark what was claimed as taken in the transaction that locks it, or claim one job at a time")
+        )
+    for lock in timeline.loose_locks:
+        if lock.ended is None:
+            continue
+        yield (
+            RULE.at(
+                lock.ran.place,
+                "the row lock ends with the transaction of the function that takes it: whoever called it for the lock "
+                "goes on without one",
+            )
+            .see(lock.ended.place, "the lock goes with its transaction here")
+            .sure(min(lock.ran.before.sure, Confidence.MEDIUM))
+            .mended("leave the transaction open while the work is done, or mark the row as taken in it")
         )

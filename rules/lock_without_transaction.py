@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.rule import CLAIM_TRIGGERS, Finding, Rule, Severity, Timeline
+from auditor.rule import CLAIM_TRIGGERS, Confidence, Finding, Rule, Severity, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,4 +29,27 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             finding.see_call(claim.ran.call, "it runs here")
             .sure(claim.sure)
             .mended("mark the job as taken in the same statement, or open a transaction around the claim and the work")
+        )
+    for lock in timeline.loose_locks:
+        if lock.ended is not None:
+            continue
+        yield (
+            RULE.at(
+                lock.ran.place,
+                "the row lock ends with its own statement, for no transaction is open on this connection: "
+                "whoever reads the row next has it as well",
+            )
+            .see_call(lock.ran.call, "it runs here")
+            .sure(lock.ran.before.sure)
+            .mended("open a transaction around the lock and all that is done under it")
+        )
+    for refused in timeline.locks_refused():
+        yield (
+            RULE.at(
+                refused.place,
+                "jobs are to be locked where no transaction is open: on PostgreSQL Django refuses, and raises "
+                "TransactionManagementError",
+            )
+            .sure(Confidence.MEDIUM)
+            .mended("open transaction.atomic() around the claim, and mark what was claimed in it")
         )

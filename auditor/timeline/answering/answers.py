@@ -18,6 +18,7 @@ from auditor.timeline.answering.chances import sure_of
 from auditor.timeline.answering.coverage import Coverage, Uncovered, Unforced
 from auditor.timeline.answering.idle import EndlessWait, endless_waits
 from auditor.timeline.answering.lasting import Lasting
+from auditor.timeline.answering.loose_locks import LooseLock, loose_locks
 from auditor.timeline.answering.security import HiddenQueue, JudgedPolicy, Security
 from auditor.timeline.jobs.guarding import ANSWERS
 from auditor.timeline.jobs.leases import STILL
@@ -32,6 +33,7 @@ from auditor.timeline.model.events import (
     Event,
     GivenToRole,
     LeftPointed,
+    LockRefused,
     Opened,
     Outlived,
     PointedBack,
@@ -369,6 +371,15 @@ class Timeline:
         alone = before.status is Status.IDLE and after.status is Status.IDLE and not before.pipeline
         at_once = claim.step.how == "row lock" and alone and not changed
         return at_once and not changed_in_its_call(self.program, claim)
+
+    @cached_property
+    def loose_locks(self) -> tuple[LooseLock, ...]:
+        """Row locks that are no claim of jobs, and hold nothing."""
+        return tuple(loose_locks(self.events))
+
+    def locks_refused(self) -> Iterator[LockRefused]:
+        """Row locks that a mapper is asked for where no transaction is open, each place once."""
+        yield from {event.place: event for event in self.events if isinstance(event, LockRefused)}.values()
 
     #: How sure it is, at most, that something is nowhere to be found.
     of_absence = Confidence.MEDIUM

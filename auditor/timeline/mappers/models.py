@@ -17,6 +17,8 @@ from auditor.timeline.mappers.expressions import Expressions, as_number, field
 from auditor.timeline.mappers.managers import Managers
 from auditor.timeline.mappers.written import Piece, delete, insert, select, statement, update
 from auditor.timeline.model.connection import Autocommit, Status
+from auditor.timeline.model.entries import Entry
+from auditor.timeline.model.events import LockRefused
 from auditor.timeline.model.relations import FOREIGN, leads_to
 from auditor.timeline.model.values import (
     FALSE,
@@ -239,12 +241,17 @@ class Models:
         piece = select(self.managers.table(instance.info), [_by_id(instance)])
         return [(after.unbind(instance.key), NONE) for after in self._send(piece, Query(instance.info), call)]
 
-    def _in_transaction(self, key: Key, call: Invocation) -> State | None:
+    def _in_transaction(self, key: Key, query: Query, call: Invocation) -> State | None:
         """select_for_update() asks for a transaction: in autocommit Django refuses to send it."""
         connection = self.walker.database.state_of(key, call.state)
         if connection.status is Status.IDLE and connection.autocommit is Autocommit.ON:
             raised = self.walker.raised("sql", None, call.span, call.frame)
-            call.flow.raises.append((self.walker.failed(call.state, raised), raised))
+            seen = call.state
+            # Whoever locks one row of many others knows of its transaction; a worker's claim is all there is of it.
+            if "SKIP LOCKED" in query.lock and self.walker.entry is Entry.COMMAND:
+                place = self._place(query, call) or call.place
+                seen = self.walker.see(LockRefused(place, key, call.frame.symbol), seen)
+            call.flow.raises.append((self.walker.failed(seen, raised), raised))
             return None
         if connection.status is Status.UNKNOWN:
             connection = replace(connection, status=Status.OPEN)
@@ -254,7 +261,7 @@ class Models:
         key = self._connection(query).key
         text, parameters = statement(piece)
         if locks and not self.managers.driver(query.model).of_task:
-            state = self._in_transaction(key, call)
+            state = self._in_transaction(key, query, call)
             if state is None:
                 return []
             call = call.at(state)

@@ -249,6 +249,15 @@ class JobEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class LockRefused:
+    """A command asks a mapper to lock jobs that wait, where no transaction is open: it raises, and sends nothing."""
+
+    place: Place
+    connection: Key
+    symbol: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
     """A job that was looked for without a lock at `found_at` is taken by its id, and others are kept from it."""
 
@@ -352,6 +361,7 @@ Event = Union[
     CallbackRan,
     Worked,
     JobEnded,
+    LockRefused,
     Taken,
     Unguarded,
     Outlived,
