@@ -12,13 +12,19 @@ if TYPE_CHECKING:
 RULE = Rule("TA303", "count-in-aborted-transaction", Severity.ERROR, triggers=CLAIM_TRIGGERS, yields_to=("TA301",))
 
 
+_COUNTED = (
+    "the failure is counted in the transaction that it aborted: PostgreSQL refuses this statement too, "
+    "and nothing is counted"
+)
+_NOTED = (
+    "the failure is written down in the transaction that it aborted: PostgreSQL refuses this statement too, "
+    "and the job is the next to be taken again"
+)
+
+
 def check(timeline: Timeline) -> Iterator[Finding]:
     for ran, claim in timeline.refused_counts():
-        finding = RULE.at(
-            ran.place,
-            "the failure is counted in the transaction that it aborted: PostgreSQL refuses this statement too, "
-            "and nothing is counted",
-        )
+        finding = RULE.at(ran.place, _COUNTED if timeline.is_count(ran) else _NOTED)
         if claim is not None:
             finding = finding.see(claim.place, "the job is claimed here")
         if ran.before.aborted_at is not None:

@@ -100,6 +100,11 @@ def _telling(reached: Reached) -> tuple[bool, bool, int, int]:
     return reached.held.wrote, reached.in_job, reached.held.sure.rank, -len(reached.through)
 
 
+def _says_failed(ran: Ran) -> bool:
+    """Whether a statement marks one job as failed, or gives it back, and says why."""
+    return any(step.kind is StepKind.FAIL or (step.kind is StepKind.REQUEUE and step.tells_error) for step in ran.steps)
+
+
 class Timeline:
     """What a walk has seen."""
 
@@ -324,15 +329,25 @@ class Timeline:
             None,
         )
 
+    @staticmethod
+    def is_count(ran: Ran) -> bool:
+        """Whether a statement raises the count of a job's attempts."""
+        return Deed.COUNT in ran.deeds
+
     def refused_counts(self) -> Iterator[tuple[Ran, Mark | None]]:
-        """Counts of a failure on the connection that the failure has aborted, and the claim made in its transaction."""
+        """Counts of a failure on the connection that the failure has aborted, and the claim made in its transaction.
+
+        Where the claim is seen, so is what only says that the job has failed.
+        """
         for ran in self.of(Ran):
-            if ran.before.status is not Status.ABORTED or Deed.COUNT not in ran.deeds:
+            counts = self.is_count(ran)
+            if ran.before.status is not Status.ABORTED or not (counts or _says_failed(ran)):
                 continue
             if ran.before.aborted_before or ran.before.aborted_by_books:
                 continue
             marks = {mark.deed: mark for mark in ran.before.pending}
-            if Deed.CLAIM in marks or Deed.WORK in marks:
+            claimed, worked = Deed.CLAIM in marks, Deed.WORK in marks
+            if (claimed and worked) or (counts and (claimed or worked)):
                 yield ran, marks.get(Deed.CLAIM)
 
     def reaper_counts(self, table: str) -> bool:

@@ -27,6 +27,8 @@ from auditor.timeline.walking.carried import Carried
 from auditor.timeline.walking.objects import MAKES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from auditor.findings import Place
     from auditor.python import nodes
     from auditor.timeline.model.invocation import Invocation
@@ -70,6 +72,8 @@ class Unseen:
         state = self.work(call.state, call.place, called_name(callee), keys, call.frame)
         raised = self.walker.raised("python", None, call.span, call.frame)
         call.flow.raises.append((self.walker.failed(state, raised), raised))
+        for shared in self._shared_claims(state) if key is None and dotted(callee) is None else ():
+            self.walker.database.endings.may_fail(shared, state, call.flow, call.span, call.frame)
         if key is None:
             return [(state, given)]
         self.walker.database.endings.may_fail(key, state, call.flow, call.span, call.frame)
@@ -118,6 +122,16 @@ class Unseen:
             state = state.connect(key, worked)
         state = state.with_job(state.job.begun(by_call=True))
         return self.walker.see(Worked(place, what, keys, frame.symbol), state)
+
+    def _shared_claims(self, state: State) -> Iterator[Key]:
+        """The connections that all code of the process finds by itself, where their transaction has claimed the job.
+
+        The job's own statements run in that transaction, too, and one that fails aborts it.
+        """
+        for key, connection in state.connections.items():
+            claimed = any(mark.deed is Deed.CLAIM for mark in connection.pending)
+            if claimed and connection.in_transaction and self.walker.database.held.is_held(key):
+                yield key
 
     @staticmethod
     def _lent(connection: ConnectionState, place: Place) -> Place | None:
