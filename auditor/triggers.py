@@ -91,3 +91,23 @@ POLICY_TRIGGERS = (
     rb"row\s+level\s+security",
     rb"current_setting",
 )
+#: Methods that hand a task to its workers, or a message to a broker; and libraries whose functions ask somebody else.
+HANDING_OVER = ("delay", "apply_async", "send_task", "basic_publish", "send_messages")
+ASKING = ("requests", "httpx", "aiohttp", "boto3", "stripe")
+#: What a library is asked for, by a function of its own or by what it makes.
+ASKED = ("get", "post", "put", "patch", "delete", "request", "session", "client", "asyncclient", "clientsession")
+_ASKED = "|".join(ASKED).encode()
+#: What stands in every file that calls what is outside of the process, but for programs and sleeps.
+SENDING_TRIGGERS = (
+    *(rb"\.%b\(" % method.encode() for method in HANDING_OVER),
+    *(library.encode() + rb"\.(?:" + _ASKED + rb")\(" for library in ASKING),
+    rb"dramatiq\.actor",
+    rb"send_mail",
+    rb"send_mass_mail",
+    rb"mail_admins",
+    rb"mail_managers",
+    rb"emailmessage",
+    rb"emailmultialternatives",
+    rb"smtplib\.smtp",
+    rb"urlopen",
+)

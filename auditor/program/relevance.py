@@ -18,10 +18,13 @@ from auditor.program.reach import Reach
 from auditor.program.tree import descend, words_of
 from auditor.python import nodes
 from auditor.triggers import (
+    ASKED,
+    ASKING,
     COUNT_COLUMNS,
     DONE_COLUMNS,
     DUE_COLUMNS,
     FLAG_COLUMNS,
+    HANDING_OVER,
     PARAMETER_TRIGGERS,
     POLICY_TRIGGERS,
     ROLE_TRIGGERS,
@@ -406,12 +409,18 @@ def _told(words: Words) -> Iterator[str]:
     if "func" in words.names:
         # A function of SQL, as an attribute of SQLAlchemy's func.
         yield from (f"{name.lower()}(" for name in words.names)
+    yield from (f".{name}(" for name in words.names & _HANDING_OVER)
+    yield from ("dramatiq.actor",) if {"dramatiq", "actor"} <= words.names else ()
+    if not words.names.isdisjoint(_ASKING):
+        asked = {name.lower() for name in words.names} & _ASKED
+        yield from (f"{library}.{name}(" for library in words.names & _ASKING for name in asked)
     yield from (f"{name.lower()}=" for name in words.keywords)
     yield from (pair.lower() for pair in words.equal)
     if not words.names.isdisjoint(_ASKS):
         yield from _asked_for(words)
 
 
+_HANDING_OVER, _ASKING, _ASKED = frozenset(HANDING_OVER), frozenset(ASKING), frozenset(ASKED)
 #: What stands in every function that asks an ORM for rows.
 _ASKS = frozenset({"select", "query", "filter", "filter_by", "where"})
 

@@ -22,7 +22,9 @@ AFTER_TASK = frozenset({"task_postrun", "post_execute"})
 AFTER_REQUEST = frozenset({"request_finished"})
 #: Told of a connection that has just been opened.
 OF_CONNECTIONS = frozenset({"connection_created"})
-_KNOWN = OF_TASKS | AFTER_REQUEST | OF_CONNECTIONS
+#: Told of a row that was deleted, before the transaction is committed in which Django deletes it and what hangs on it.
+OF_DELETIONS = frozenset({"post_delete"})
+_KNOWN = OF_TASKS | AFTER_REQUEST | OF_CONNECTIONS | OF_DELETIONS
 
 
 def listeners_in(modules: Iterable[ModuleInfo]) -> dict[FunctionInfo, frozenset[str]]:

@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 import django
+import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection, connections, models, transaction
@@ -144,3 +145,27 @@ def test_a_lock_outside_of_a_transaction_is_refused(jobs: None, tmp_path: Path) 
 def test_a_count_is_read_as_one(jobs: None, tmp_path: Path) -> None:
     call = "job = Job.objects.select_for_update(skip_locked=True).first(); job.attempts += 1; job.save()"
     assert any("attempts = attempts + 1" in text for text in told(call, tmp_path))
+
+
+def test_who_is_told_of_a_deletion_is_told_before_it_is_committed(jobs: None, database: str) -> None:
+    from django.db.models.signals import post_delete, post_save
+
+    told: list[tuple[str, bool, int]] = []
+
+    def note(signal: Any, **_: Any) -> None:
+        with psycopg.connect(database) as other:
+            row = other.execute("SELECT count(*) FROM queue_job").fetchone()
+        assert row is not None
+        told.append(("deleted" if signal is post_delete else "saved", connection.in_atomic_block, row[0]))
+
+    for signal in (post_delete, post_save):
+        signal.connect(note, sender=Job)
+    try:
+        Job.objects.create(pk=1001)
+        Job.objects.get(pk=1001).delete()
+        Job.objects.filter(pk=1000).delete()
+    finally:
+        for signal in (post_delete, post_save):
+            signal.disconnect(note, sender=Job)
+    # What was saved is there for everybody by then; what was deleted still is.
+    assert told == [("saved", False, 2), ("deleted", True, 2), ("deleted", True, 1)]

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import create_engine, event, exc, text
 from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.orm import Session, scoped_session, sessionmaker
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 
 from auditor.drivers.model import Act, Thing
@@ -362,6 +362,38 @@ def test_a_cleanup_at_a_checkin_that_is_committed_holds(engine: Engine) -> None:
     with engine.connect() as conn:
         conn.rollback()
         assert conn.scalar(READ) == ""
+
+
+@pytest.mark.parametrize("what", ["after_insert", "after_update", "after_delete"])
+def test_who_is_told_of_a_row_is_told_before_that_is_committed(engine: Engine, what: str) -> None:
+    class Base(DeclarativeBase):
+        pass
+
+    class Order(Base):
+        __tablename__ = "orders"
+
+        id: Mapped[int] = mapped_column(primary_key=True)
+        number: Mapped[str]
+
+    Base.metadata.create_all(engine)
+    other = create_engine(engine.url)
+    told: list[tuple[bool, list[str]]] = []
+
+    @event.listens_for(Order, what)
+    def note(mapper: Any, connection: Any, order: Order) -> None:
+        with other.connect() as conn:
+            told.append((connection.in_transaction(), list(conn.scalars(text("SELECT number FROM orders")))))
+
+    with Session(engine) as session:
+        order = Order(number="first")
+        session.add(order)
+        session.commit()
+        order.number = "second"
+        session.commit()
+        session.delete(order)
+        session.commit()
+    other.dispose()
+    assert told == [(True, {"after_insert": [], "after_update": ["first"], "after_delete": ["second"]}[what])]
 
 
 def test_what_the_tables_name_is_there() -> None:

@@ -21,8 +21,10 @@ _LEAVES = (nodes.Return, nodes.Raise, nodes.Break, nodes.Continue)
 
 def sure_of(program: Program, reached: Reached) -> Confidence:
     """How sure it is that somebody waits, and is made to wait for long."""
-    # A task is handed over in a moment; in a worker that is still a moment for each job.
-    brief = reached.reach.hands_over and not (reached.in_job or reached.of_worker)
+    # A task is handed over in a moment; in a worker that is still a moment for each job. A task that is told of a row
+    # looks for that row.
+    tells = reached.of_listener or reached.tells_row
+    brief = reached.reach.hands_over and not (reached.in_job or reached.of_worker or tells)
     if brief or _waits_to_try_again(program, reached) or _is_chosen(program, reached):
         return Confidence.LOW
     return min(reached.held.sure, reached.reach.sure)

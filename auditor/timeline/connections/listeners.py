@@ -93,6 +93,10 @@ class Listeners:
         """Whether a callback is one that the program has asked to be told through."""
         return any(told == callback for _, _, told in self._known)
 
+    def told(self) -> Iterator[tuple[str, Function]]:
+        """All who listen, each with the event."""
+        yield from ((event, listener) for _, event, listener in self._known)
+
     def made(self, place: Place) -> bool:
         """Whether what stands at a place is done by one who listens, for whatever connection comes by."""
         return any(told.info.module.path == place.path and told.info.holds(place.line) for _, _, told in self._known)

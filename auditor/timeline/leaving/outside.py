@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence
 from auditor.timeline.leaving.services import CLOUD, HTTP, JOB, LIBRARIES, MAIL, QUEUE, RECEIVER, names
-from auditor.timeline.model.values import Bound, External, Function, Items, Literal, Made, Mapping, Text, Unknown, Value
+from auditor.timeline.mappers.expressions import FIELD
+from auditor.timeline.model.values import (
+    Bound,
+    External,
+    Field,
+    Function,
+    Items,
+    Literal,
+    Made,
+    Mapping,
+    Text,
+    Unknown,
+    Value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -262,3 +275,21 @@ def _holds_key(value: Value, deep: int) -> bool:
     inner = value.items if isinstance(value, Items) else tuple(item for _, item in pairs)
     made = (*value.arguments, *(item for _, item in value.keywords)) if isinstance(value, Made) else ()
     return deep > 0 and any(_holds_key(item, deep - 1) for item in (*inner, *made))
+
+
+def tells_row(values: tuple[Value, ...], deep: int = 3) -> bool:
+    """Whether among the arguments of a call is something of a row: a column of an object that stands for it."""
+    return any(_is_of_row(value, deep) for value in values)
+
+
+def _is_of_row(value: Value, deep: int) -> bool:
+    if isinstance(value, Field) or (isinstance(value, Made) and value.name == FIELD):
+        return True
+    inner: tuple[Value, ...] = ()
+    if isinstance(value, Items):
+        inner = value.items
+    elif isinstance(value, Mapping):
+        inner = tuple(item for _, item in value.pairs)
+    elif isinstance(value, Made):
+        inner = value.arguments
+    return deep > 0 and tells_row(inner, deep - 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence
@@ -25,6 +26,7 @@ from auditor.timeline.leaving.outside import (
     outside,
     outside_method,
     stays_here,
+    tells_row,
     waits_for_job,
 )
 from auditor.timeline.model.connection import Deed
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 #: Expressions looked at for one function that is not followed otherwise, and for all of them together.
 STEPS = 1_500
 ALL_STEPS = 60_000
+#: What sends a task when it is told to.
+_BROKERS = ("celery.", "dramatiq.", "huey.")
 #: A function is looked through for so many different arguments.
 MOST_ASKED = 3
 
@@ -61,6 +65,7 @@ class _Met(NamedTuple):
     reach: Outside
     calls: tuple[Place, ...]
     keyed: bool
+    tells_row: bool = False  #: a task is told of a row, by what the object has that stands for it
 
 
 class Scout:
@@ -103,7 +108,8 @@ class Scout:
         if not self._matters(call.state):
             return call.state
         keyed = is_keyed(call.everything, call.named)
-        return self._note(_Met(call.place, name, reach, call.frame.calls, keyed), call)
+        tells = reach.hands_over and self._is_sent_at_once(callee) and tells_row(call.everything)
+        return self._note(_Met(call.place, name, reach, call.frame.calls, keyed, tells), call)
 
     def _reach(self, callee: Value, call: Invocation) -> tuple[str, Outside | None]:
         name = dotted(callee)
@@ -136,6 +142,22 @@ class Scout:
             if name == "base"
         ]
         return any(isinstance(objects.class_member(base, name), Function) for base in given for name in SENDING)
+
+    def _is_sent_at_once(self, callee: Value) -> bool:
+        """Whether a task is one of a library that is known to send it when it is told to, whatever is committed."""
+        if not isinstance(callee, Bound) or not isinstance(callee.receiver, Function):
+            return False
+        info, objects = callee.receiver.info, self.walker.objects
+        frame = self.walker.names.module_frame(info.module)
+        targets = (one.function if isinstance(one, nodes.Call) else one for one in info.node.decorators)
+        named = (dotted(objects.constant(target, frame)) or "" for target in targets)
+        return any(name.startswith(_BROKERS) for name in named) and not self._some_wait
+
+    @cached_property
+    def _some_wait(self) -> bool:
+        """Whether the program has a class of tasks with a way of its own to send them: it may be that of any task."""
+        classes = (cls for cls in self.walker.program.classes() if any("Task" in base for base in cls.base_names))
+        return any(not SENDING.isdisjoint(cls.members) for cls in classes)
 
     def hand_on(self, callee: Value, call: Invocation) -> State:
         """A job that is given to something that only its names tell of: the state after it, if they say it is sent.
@@ -223,6 +245,8 @@ class Scout:
                     met.keyed,
                     _claims(connection),
                     self.walker.entry is Entry.TASK,
+                    self.walker.entry is Entry.WRITTEN,
+                    met.tells_row,
                     self.walker.root,
                     call.frame.symbol,
                 )

@@ -22,6 +22,7 @@ class Entry(enum.Enum):
     VIEW = "view"
     SCRIPT = "script"
     CONNECTED = "listener to connections that were just opened"
+    WRITTEN = "listener to rows that were just written"
     OTHER = "whoever uses it"
 
 

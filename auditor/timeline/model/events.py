@@ -318,7 +318,8 @@ class Reached:
 
     `place` is the call to speak of: the first on the way out that is made after the transaction began to hold
     something. `through` are the calls inside of it, the last of them the one that leaves. `in_job` tells that the
-    transaction is the one that claimed, `of_worker` that a worker process runs it.
+    transaction is the one that claimed, `of_worker` that a worker process runs it, `of_listener` that it is told of a
+    row as soon as that is written, `tells_row` that a task is told of a row.
     """
 
     place: Place
@@ -331,6 +332,8 @@ class Reached:
     keyed: bool = False
     in_job: bool = False
     of_worker: bool = False
+    of_listener: bool = False
+    tells_row: bool = False
     root: str = ""
     symbol: str = ""
 

@@ -39,6 +39,7 @@ from auditor.timeline.model.values import (
     from_row,
     holds_connection,
 )
+from auditor.timeline.walking.after_writes import is_told_of_rows
 from auditor.timeline.walking.parameters import Parameters
 from auditor.timeline.walking.pure import PureCalls
 
@@ -217,7 +218,10 @@ class Calls:
         makes = info.node.name in ("__init__", "__post_init__")
         if makes and call.frame.function is None and info in self.walker.program.sources:
             return True  # what its methods do on a connection, they do with what it was made with
-        return makes and any(isinstance(one, Pool) or holds_connection(one) is not None for one in call.everything)
+        return makes and any(
+            isinstance(one, Pool) or holds_connection(one) is not None or is_told_of_rows(one)
+            for one in call.everything
+        )
 
     @staticmethod
     def _is_mapped(value: Value, state: State) -> bool:

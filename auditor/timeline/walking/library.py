@@ -159,6 +159,7 @@ class Library:
 
     def call(self, name: str, call: Invocation) -> Results:
         """A call of a library's callable, by its dotted name."""
+        self.walker.after_writes.connect(External(name), call)
         call = call.at(self.walker.scout.meet(External(name), call))
         made = self.walker.upgrades.call(name, call) or self._of_driver(name, call)
         if made is not None:
@@ -206,6 +207,7 @@ class Library:
 
     def method(self, callee: Bound, call: Invocation) -> Results:
         """A method of an object of a library, or of something unknown."""
+        self.walker.after_writes.connect(callee, call)
         call = call.at(self.walker.scout.meet(callee, call))
         ran = self._runs(callee.name, call)
         if ran is not None:

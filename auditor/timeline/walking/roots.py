@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from auditor import drivers
@@ -98,6 +99,7 @@ class Roots:
         for function in list(self.walker.names.handed):
             self._unless_seen(function)
         self._walk_listeners()
+        self._walk_after_writes()
         self._sql_functions.call()
         self._walk_changes_of_jobs(modules)
         self._sql_functions.call()
@@ -130,6 +132,16 @@ class Roots:
         frame = self.walker.names.module_frame(info.module)
         call = Invocation((), (), start, frame, Flow(), info.node.name_span)
         return [("end", end) for end in self.walker.database.sessions.listeners.come_by(target, call)]
+
+    def _walk_after_writes(self) -> None:
+        """Walk what is told of rows that were just written, in the transaction that wrote them."""
+        for listener, of_django in list(self.walker.after_writes.listeners()):
+            info = listener.info
+            if info in self.program.telling:
+                self._guarded(info.dotted, info.place, partial(self._told, listener, of_django), Entry.WRITTEN)
+
+    def _told(self, listener: Function, of_django: bool) -> list[tuple[str, State]]:
+        return [("end", end) for end in self.walker.after_writes.tell(listener, of_django)]
 
     def _walk_changes_of_jobs(self, modules: list[ModuleInfo]) -> None:
         """Walk what finishes, prolongs or brings back the jobs that were seen to be claimed."""

@@ -36,6 +36,7 @@ from auditor.timeline.model.values import (
     from_row,
     options_of,
 )
+from auditor.timeline.walking.after_writes import AfterWrites
 from auditor.timeline.walking.blocks import Blocks
 from auditor.timeline.walking.calls import Calls
 from auditor.timeline.walking.constructing import Constructing
@@ -109,6 +110,7 @@ class Walker:
         self.mapper = Mapper(self)
         self.records = Records(self)
         self.scout = Scout(self)
+        self.after_writes = AfterWrites(self)
         self.scratch = Scratch(self)
         self.models = Models(self)
         self.upgrades = Upgrades(self)
