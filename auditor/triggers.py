@@ -35,6 +35,7 @@ DUE_COLUMNS = (
     *(b"next_attempt_at", b"next_retry_at", b"retry_at", b"retry_after", b"run_at", b"run_after", b"available_at"),
     *(b"available_after", b"scheduled_at", b"scheduled_for", b"due_at", b"execute_at", b"process_after", b"visible_at"),
     *(b"not_before", b"visible_after", b"scheduled_time", b"send_at", b"execute_after", b"deliver_at", b"start_after"),
+    *(b"remind_at", b"notify_at", b"publish_at", b"post_at", b"trigger_at", b"fire_at", b"send_after", b"send_on"),
 )
 #: What stands in every file that claims jobs from a table.
 CLAIM_TRIGGERS = (
@@ -58,13 +59,18 @@ WAITING_STATES = ("pending", "queued", "ready", "waiting", "new", "scheduled", "
 #: Columns that are empty while something waits to be done.
 DONE_COLUMNS = ("processed_at", "published_at", "finished_at", "delivered_at", "dispatched_at", "sent_at")
 #: Columns of truth values that are false while something waits to be done, or is not under way.
-FLAG_COLUMNS = ("processed", "published", "delivered", "dispatched", "sent", "in_progress", "processing")
+FLAG_COLUMNS = (
+    *("processed", "published", "delivered", "dispatched", "sent", "in_progress", "processing", "fired", "notified"),
+)
 _STATES = "|".join(WAITING_STATES).encode()
 _FLAGS = b"(?:" + "|".join(FLAG_COLUMNS).encode() + rb")\b"
 #: What stands in every file that looks for jobs which wait, in SQL or in an ORM's words, whatever it locks.
 WAITING_TRIGGERS = (
     rb"stat(?:us|e)\s*={1,2}\s*[\w.{\"']*(?:" + _STATES + rb")",
     rb"stat(?:us|e)\.in_\(",
+    # WHERE status = %s, to whatever it is bound
+    rb"where\s+(?:\w+\.)?stat(?:us|e)\s*=\s*(?:%|\$\d|:\w)",
+    rb"and\s+(?:\w+\.)?stat(?:us|e)\s*=\s*(?:%|\$\d|:\w)",
     rb"limit\s+1\b",
     *(column + rb"(?:__lte?\b|\)?\s*<)" for column in COUNT_COLUMNS),
     *(column.encode() + rb"(?:\s*={1,2}\s*|\s+is\s+|\.is_\(\s*)(?:not\s+true|false)\b" for column in FLAG_COLUMNS),

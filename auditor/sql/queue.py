@@ -276,7 +276,8 @@ def _kinds_of_update(step: Step, query: Query, conditions: list[Comparison]) -> 
         kinds.append(StepKind.BURY)
     elif "failed" in states or (not states and assigned(query, words.is_error) and step.counts):
         kinds.append(StepKind.FAIL)
-    if "done" in states or (not states and not released and assigned(query, words.is_finished)):
+    ended = assigned(query, words.is_finished) or (step.counts and step.by_id and _says_whether_done(query))
+    if "done" in states or (not states and not released and ended):
         kinds.append(StepKind.FINISH)
     # One that asks for its worker's running jobs renews them all.
     own = step.by_worker and not step.watches
@@ -295,6 +296,12 @@ def _kinds_of_update(step: Step, query: Query, conditions: list[Comparison]) -> 
     if not kinds and delays and step.by_id:
         kinds.append(StepKind.REQUEUE)
     return kinds
+
+
+def _says_whether_done(query: Query) -> bool:
+    """Whether a column of truth values is set to what came of the attempt: delivered = %s."""
+    given = (TermKind.PARAMETER, TermKind.HOLE)
+    return any(made.value.kind in given and words.flagged(made.column, True) == "done" for made in query.assignments)
 
 
 def _is_claim(step: Step, query: Query, conditions: list[Comparison]) -> bool:
@@ -415,7 +422,10 @@ def _looks_for_jobs(query: Query) -> bool:
     held = words.HELD & asked_states(query.conditions)
     if names_something(query):
         return bool(held)
-    waits = asks_for_free(query.conditions) and (query.limit is not None or words.is_queue(_table_of(query)))
+    some = query.limit is not None or words.is_queue(_table_of(query))
+    # What waits, and is due, is there to be done, whatever the table is called.
+    due = "queued" in asked_states(query.conditions) and waits_for_time(query.conditions)
+    waits = asks_for_free(query.conditions) and (some or due)
     return waits or bool(held) or _asks_for_turns(query) or _asks_for_the_next(query)
 
 

@@ -78,7 +78,8 @@ def set_states(query: Query) -> set[str]:
     # That something is sent or done is said of what a job is about, too; with another state, or of what waits in an
     # outbox, or of a mail that it is sent, it is the job's.
     certain = len(told) > 1 or (query.target is not None and words.is_mailbox(query.target.name))
-    certain = certain or (query.target is not None and words.is_mail(query.target.name) and any(map(_goes_out, flags)))
+    goes = query.target is not None and (words.is_mail(query.target.name) or words.is_schedule(query.target.name))
+    certain = certain or (goes and any(map(_goes_out, flags)))
     return named or ({"done"} if "done" in told and certain else told - {"done"})
 
 

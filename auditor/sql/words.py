@@ -54,7 +54,8 @@ _RUN_AT = _any(
     "run_at next_run_at next_run run_after scheduled_at scheduled_for scheduled_time schedule_at available_at",
     "available_after next_attempt_at next_attempt next_retry_at next_try_at retry_at retry_after not_before due_at",
     "execute_at execute_after process_after process_at publish_after deliver_at deliver_after send_at start_after",
-    "execution_time delay_until delayed_until visible_at visible_after vt eta",
+    "execution_time delay_until delayed_until visible_at visible_after vt eta remind_at notify_at publish_at post_at",
+    "trigger_at fire_at scheduled_date send_after deliver_on send_on scheduled_on scheduled_datetime",
 )
 _VERSION = _any("version lock_version row_version revision generation epoch")
 _FINISHED = _any(
@@ -319,7 +320,7 @@ _FLAGS = {
     ("queued", "running"): "in_queue queued enqueued",
     ("running", "queued"): "processing in_progress claimed leased picked picked_up in_flight",
     ("done", "queued"): """processed completed done finished handled consumed sent published delivered dispatched
-        acknowledged""",
+        acknowledged fired notified""",
 }
 _FLAG_OF = {words(name): states for states, names in _FLAGS.items() for name in names.split()}
 

@@ -16,7 +16,7 @@ from auditor.sql.words import is_token
 from auditor.timeline.computing.bindings import Bindings
 from auditor.timeline.connections.effects import NOTHING_DONE, Done, Effects
 from auditor.timeline.jobs.beside import locks_among, marks_beside
-from auditor.timeline.jobs.guarding import ANSWERS, Seen, guards, judge, locked_and_asked, moves
+from auditor.timeline.jobs.guarding import ANSWERS, Seen, flags, guards, judge, locked_and_asked, moves
 from auditor.timeline.model import connection as change
 from auditor.timeline.model.connection import Autocommit, ConnectionState, Deed, Mark, Status
 from auditor.timeline.model.events import Ended, GivenToRole, Inherited, Outlived, Ran, SettingSet, Stranded
@@ -248,7 +248,8 @@ class Statements:
             after = replace(after, tenant_tables=before.tenant_tables.union(tables))
         if not after.in_transaction and after.status is not Status.UNKNOWN:
             return after
-        marks = marks or tuple(marks_beside(self.walker, statement, after, tables, place, run.call.frame))
+        known = frozenset(mark.table for mark in job.looked)
+        marks = marks or tuple(marks_beside(self.walker, statement, after, tables, place, run.call.frame, known))
         if not after.in_transaction:
             for mark in locks_among(marks):
                 after = after.marked(mark)
@@ -302,7 +303,7 @@ class Statements:
         state: State,
     ) -> State:
         """What is told where a job is taken, or done, that nothing kept from other workers."""
-        asked = bool(state.job.looked) and any(locked_and_asked(statement))
+        asked = bool(state.job.looked) and (any(locked_and_asked(statement)) or any(flags(statement)))
         told = bool(steps) or asked or guards(statement)
         if not told and (state.job.freed is None or not any(moves(statement))):
             return state

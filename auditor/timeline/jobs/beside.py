@@ -23,16 +23,25 @@ _CHANGES = frozenset({Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.MERGE, Kind.TR
 
 
 def marks_beside(
-    walker: Walker, statement: Statement, after: ConnectionState, tables: tuple[str, ...], place: Place, frame: Frame
+    walker: Walker,
+    statement: Statement,
+    after: ConnectionState,
+    tables: tuple[str, ...],
+    place: Place,
+    frame: Frame,
+    looked: frozenset[str] = frozenset(),
 ) -> Iterator[Mark]:
-    """What is done to a job, or to a table whose jobs were claimed in this transaction, and is no step of a queue."""
+    """What is done to a job, or to a table whose jobs were claimed in this transaction, and is no step of a queue.
+
+    `looked` are the tables of which jobs were looked for before: what is locked of them are jobs, however called.
+    """
     claimed = {mark.table for mark in after.pending if mark.deed is Deed.CLAIM}
     if statement.kind in _CHANGES:
         one = any(names_one(query, "=") for query in statement.queries)
         yield from (Mark(Deed.CHANGE, place, table, one=one) for table in tables if table in claimed)
         return
     locks = [query for query in statement.queries if query.lock is not None and names_one(query)]
-    held = [table for table in tables if table in claimed or is_queue(table)] if locks else []
+    held = [table for table in tables if table in claimed | looked or is_queue(table)] if locks else []
     if held:
         proves = any(map(_asks, locks)) or _reads(statement) or _looks(walker, frame)
         yield from (Mark(Deed.HOLD, place, table, proves=proves) for table in held)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.findings import Confidence
-from auditor.sql.meaning import Kind, Statement
+from auditor.sql.meaning import Kind, Statement, TermKind
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.queue_view import asks_for_free, assigned, fence_of, names_one
 from auditor.sql.tokens import tokenize
-from auditor.sql.words import is_id, is_status
+from auditor.sql.words import flagged, is_id, is_status
 from auditor.timeline.model.connection import READ, Deed, Mark
 from auditor.timeline.model.events import Taken, Unguarded
 
@@ -73,7 +73,21 @@ def judge(job: Job, seen: Seen, pending: tuple[Mark, ...]) -> tuple[Job, Unguard
     job = replace(job, looked=tuple(mark for mark in job.looked if mark.table not in asked)) if asked else job
     for step in moves(seen.statement) if not seen.steps else ():
         told = told or _freed(job, step, seen, pending)
+    for step in flags(seen.statement) if not seen.steps else ():
+        if any(mark.how == _DUE and mark.table == step.table for mark in job.looked):
+            told = told or _unlocked(job, step, seen, pending)
     return job, told
+
+
+def flags(statement: Statement) -> Iterator[Step]:
+    """Changes by which one row is known to be done with, where it was looked for as one that is not: fired = TRUE."""
+    for query in statement.queries:
+        done = any(
+            made.value.kind is TermKind.TRUE and flagged(made.column, True) == "done" for made in query.assignments
+        )
+        if query.verb is Kind.UPDATE and query.target is not None and done and names_one(query):
+            rechecks = asks_for_free(query.conditions)
+            yield Step(StepKind.FINISH, query.target.name, query.span, by_id=True, rechecks=rechecks, states=("done",))
 
 
 def moves(statement: Statement) -> Iterator[Step]:
@@ -107,7 +121,7 @@ def only_asks(statement: Statement) -> bool:
 def _looked(job: Job, step: Step, seen: Seen) -> Job:
     if (
         job.guarded
-        or step.watches
+        or (step.watches and step.sweeps)
         or seen.before.isolation in REFUSING
         or not step.table
         or (step.asks and not step.free)
@@ -116,13 +130,15 @@ def _looked(job: Job, step: Step, seen: Seen) -> Job:
         return job
     if not (step.free or step.asks) and not _takes_off(seen.statement):
         return job
-    how = "" if step.free or step.asks else _NEXT
+    how = _DUE if step.delayed else "" if step.free or step.asks else _NEXT
     mark = Mark(Deed.CLAIM, seen.place, step.table, how, sure=min(seen.before.sure, Confidence.MEDIUM))
     return replace(job, looked=(*(known for known in job.looked if known.table != step.table), mark))
 
 
 #: What is found where the next is looked for, whatever state it is in: to delete it is to take it.
 _NEXT = "next"
+#: What is found where the time that has come tells which: a flag beside it says that it was done with.
+_DUE = "due"
 
 
 def _takes_off(statement: Statement) -> bool:

@@ -87,7 +87,7 @@ def _taken_by_callers(program: Program, told: list[Told]) -> Iterator[Unguarded]
 
 def is_offered(step: Step, symbol: str) -> bool:
     """Whether a query reads jobs that wait, or are due, in a function whose name says more than `get` or `list`."""
-    waits = step.kind is StepKind.LOOK and step.free and not step.watches
+    waits = step.kind is StepKind.LOOK and step.free and not (step.watches and step.sweeps)
     return waits and len(words.words(symbol.rpartition(".")[2])) > 1
 
 

@@ -15,6 +15,7 @@ from auditor.timeline.model.values import (
     UNKNOWN,
     Asked,
     Bound,
+    Built,
     Class,
     Connection,
     Cursor,
@@ -109,6 +110,8 @@ class Loops:
             return self.walker.models.rows(source, Invocation((), (), state, frame, flow, span))
         if isinstance(source, Asked):
             return self.walker.records.send(source, Invocation((), (), state, frame, flow, span), many=True)
+        if isinstance(source, Built) and source.session is not None:
+            return self.walker.mapper.method(source, "all", Invocation((), (), state, frame, flow, span))
         return [(state, source)]
 
     def _over(self, node: nodes.For, source: Value, state: State, frame: Frame, flow: Flow) -> list[State]:
