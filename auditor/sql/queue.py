@@ -23,6 +23,7 @@ from auditor.sql.queue_view import (
     cleared,
     compared,
     fence_of,
+    has_some_left,
     how_locked,
     inside,
     is_bound,
@@ -94,7 +95,8 @@ class Step(NamedTuple):
     by_worker: bool = False  #: the conditions name who holds the jobs
     watches: str = ""  #: a reaper: the column whose age it looks at
     extends: str = ""  #: a heartbeat: the column it renews
-    capped: bool = False  #: and whether it stops at some time, whatever the worker says
+    #: A heartbeat: whether it stops at some time, whatever the worker says. A query for jobs: it asks for some left.
+    capped: bool = False
     sets: tuple[str, ...] = ()  #: the columns of an UPDATE that are set
     renews: tuple[str, ...] = ()  #: and those among them that are given another value each time, whatever their names
     compares: tuple[str, ...] = ()  #: the columns that must hold what the caller was once given
@@ -401,6 +403,7 @@ def _selected(view: View, query: Query) -> Iterator[Step]:
         skip_locked=bool(lock and lock.skip_locked),
         locked=how_locked(query),
         bounded=is_bounded(query.conditions),
+        capped=has_some_left(query.conditions),
         delayed=waits_for_time(query.conditions),
         watches=overdue(query.conditions),
         returns=True,

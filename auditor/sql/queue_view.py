@@ -333,6 +333,11 @@ def is_bounded(conditions: Iterable[Comparison]) -> bool:
     return any(is_bound(found) for found in conditions)
 
 
+def has_some_left(conditions: Iterable[Comparison]) -> bool:
+    """Whether conditions ask for jobs that may be tried once more."""
+    return any(map(_is_below, conditions))
+
+
 _TIMES = (TermKind.NOW, TermKind.CAST, TermKind.QUERY, *VALUES)
 
 

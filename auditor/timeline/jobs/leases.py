@@ -95,6 +95,8 @@ class LeaseQueue:
     called_off: frozenset[Place] = frozenset()
     #: The claims after which the same run also ends the job.
     done_at_once: frozenset[Place] = frozenset()
+    #: The claims of jobs that a broker tells once more when a worker dies, and that take them once more.
+    told_again: frozenset[Place] = frozenset()
     #: Something asks for stalled jobs by another table's time limit, and reads this table beside it.
     watched_beside: bool = False
 
@@ -379,7 +381,8 @@ class LeaseQueue:
         shared = {claim.place for claim in self.claims}
         alone = any(at.step.kind is StepKind.FINISH and (not at.is_in_claim or at.place in shared) for at in ends)
         lasts = alone or not any(at.is_in_claim for at in ends)
-        looked_after = self.is_ever_retaken or self.watched_beside or self.is_left_to_others
+        told_again = all(at.place in self.told_again for at in self.claims)
+        looked_after = self.is_ever_retaken or self.watched_beside or self.is_left_to_others or told_again
         told_once = self.is_polled or self.refuses_again
         return marked and lasts and self.is_ended and told_once and not looked_after
 
@@ -448,7 +451,12 @@ class LeaseQueue:
     def is_ever_buried(self) -> bool:
         """Whether something gives up jobs that were tried too often, without their worker."""
         ended = (step for step in self.may_any_of(StepKind.FINISH, StepKind.FAIL) if step.bounded)
-        return any(not step.by_id for step in (*self.may_any_of(StepKind.BURY), *ended))
+        looked_for = any(map(self._finds_exhausted, self.may_any_of(StepKind.LOOK, StepKind.CLAIM)))
+        return looked_for or any(not step.by_id for step in (*self.may_any_of(StepKind.BURY), *ended))
+
+    def _finds_exhausted(self, step: Step) -> bool:
+        """Whether a query asks for stalled jobs at their maximum: whoever lists these gives them up one by one."""
+        return step.how != "lease" and self._takes_stalled(step) and step.bounded and not step.capped and not step.free
 
     @property
     def is_prolonged(self) -> bool:
@@ -501,6 +509,7 @@ class Seen(NamedTuple):
     hidden: frozenset[Place]
     called_off: frozenset[Place]
     done_at_once: frozenset[Place]
+    told_again: frozenset[Place]
 
 
 def queues_of(told: Iterable[Told], seen: Seen, looked_after: frozenset[str] = frozenset()) -> tuple[LeaseQueue, ...]:

@@ -72,9 +72,12 @@ _BRINGS_BACK = frozenset(
         "restore",
         "unlock",
         "sweep",
+        "abandon",
         "fail",
     }
 )
+#: Those that say so also of what is only looked for: `rescue()` goes through `stale_runs()`.
+_SURELY_LOST = _LOST - {"running", "expired", "dead", "interrupted"}
 #: So many calls lie between the name that says so and the statement.
 _BETWEEN = 2
 
@@ -88,12 +91,17 @@ def sweeps_by_name(program: Program, moves: dict[str, frozenset[str]]) -> frozen
     if not moves:
         return frozenset()
     functions = [function for module in program.modules if not module.test for function in module.functions()]
+    finding = {function.node.name for function in functions if _words(function.node.name) & _SURELY_LOST}
     reached: frozenset[str] = frozenset()
     for function in functions:
-        words = set(function.node.name.lower().strip("_").split("_"))
-        if words & _LOST and words & _BRINGS_BACK:
+        words = _words(function.node.name)
+        if words & _BRINGS_BACK and (words & _LOST or finding & function.words.names):
             reached |= function.words.names
     for _ in range(_BETWEEN - 1):
         inner = (function.words.names for function in functions if function.node.name in reached)
         reached = reached.union(*inner)
     return frozenset(table for table, names in moves.items() if names & reached)
+
+
+def _words(name: str) -> set[str]:
+    return set(name.lower().strip("_").split("_"))

@@ -15,6 +15,7 @@ from auditor.timeline.jobs.in_functions import Bound, InFunctions
 from auditor.timeline.jobs.leases import At, LeaseQueue, Seen, queues_of
 from auditor.timeline.jobs.looked_after import looked_after_beside, sweeps_by_name
 from auditor.timeline.jobs.offered import read_and_marked
+from auditor.timeline.jobs.redelivered import told_again
 from auditor.timeline.model.connection import Deed, Mark
 from auditor.timeline.model.events import Ended, Event, JobEnded, Ran, Taken, Unguarded
 
@@ -162,6 +163,10 @@ def _is_retry(step: Step) -> bool:
     """
     back = step.kind is StepKind.REQUEUE and step.by_id and "queued" in step.states
     return back and (step.counts or (step.tells_error and not step.fixed_error)) and not step.resets
+
+
+def _waits_after_failure(step: Step) -> bool:
+    return step.delayed and (_is_retry(step) or (step.kind is StepKind.FAIL and step.by_id))
 
 
 def _polls(step: Step) -> bool:
@@ -352,7 +357,8 @@ class Queues:
         hidden = {mark.place for event in ended for mark in event.before.pending if mark.deed is Deed.HIDDEN}
         done = {run.claim.place for run in self.runs if run.ends_jobs}
         beside = looked_after_beside(self._events) | sweeps_by_name(self._program, self._put_back)
-        return queues_of(self._told, Seen(frozenset(hidden), self._called_off, frozenset(done)), beside)
+        again = told_again(self._program, self._told)
+        return queues_of(self._told, Seen(frozenset(hidden), self._called_off, frozenset(done), again), beside)
 
     @property
     def _put_back(self) -> dict[str, frozenset[str]]:
@@ -438,8 +444,8 @@ class Queues:
         waiting &= {told.step.table for told in self._told if _polls(told.step)}
         # Where what takes a job sets the time of its next attempt, a failure need not.
         waiting -= {told.step.table for told in self._told if _sets_next_attempt(told.step)}
-        # Where some failure waits, that another does not is chosen.
-        waiting -= {told.step.table for told in self._told if _is_retry(told.step) and told.step.delayed}
+        # Where some failure waits, that another does not is chosen; also where failed jobs keep a state of their own.
+        waiting -= {told.step.table for told in self._told if _waits_after_failure(told.step)}
         # What looks after stalled jobs gives them back: none of them has failed.
         rescued = {at.place for queue in self.leases for at in queue.rescues}
         for told in self._told:
@@ -474,9 +480,16 @@ class Queues:
             bound = self._bound_of(claim.step.table)
             recovery = self.recovery(claim.mark) or self._retaken_by_claims(claim.step.table)
             if bound is Bound.NONE and not claim.alone:
-                yield UnboundedClaim(claim.mark, count, None)
+                # Who only hands jobs out leaves it to whoever works on them how often that is tried.
+                known = self._is_worked_here(claim.mark)
+                yield UnboundedClaim(claim.mark if known else replace(claim.mark, sure=Confidence.LOW), count, None)
             elif bound is Bound.ON_FAILURE and claim.step.counts and recovery is not None:
                 yield UnboundedClaim(claim.mark, count, recovery)
+
+    def _is_worked_here(self, claim: Mark) -> bool:
+        """Whether the jobs of a claim are seen to be worked on, or ended, by the one who has taken them."""
+        runs = (run for run in self.runs if run.claim.place == claim.place)
+        return any(run.ends_jobs or any(ending.worked for ending in run.endings) for run in runs)
 
     def _retaken_by_claims(self, table: str) -> Place | None:
         """The claim that takes jobs whose time is up as it takes those that wait, whatever their count.
