@@ -199,7 +199,7 @@ class Scout:
             me = (method.bound,) if method.bound is not None else ()
             met = self._look(replace(method, bound=None), call.passing(*me))
             far = [one for one in met if one.reach.what in FAR and one.reach.sure is Confidence.HIGH]
-            if not far and method.info in self.walker.program.relevance:
+            if not far and method.info.node.body and method.info in self.walker.program.relevance:
                 return call.state
             answers = f"{method.info.owner.node.name}.{method.info.node.name}" if method.info.owner else far[0].name
             found.extend(one._replace(name=answers) for one in far[:1])

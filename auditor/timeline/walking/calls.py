@@ -186,7 +186,7 @@ class Calls:
         if on_yield is None and not self._matters(info, call):
             self.entered.add(info)
             seen = self.in_turn(info, self.walker.scout.look_through(function, call))
-            return self.walker.unseen.opaque(function, call.at(seen))
+            return self._as_said(info, self.walker.unseen.opaque(function, call.at(seen)))
         self.entered.add(info)
         if info.is_left_open and any(from_row(value) for value in call.everything):
             return self.walker.unseen.opaque(function, call)
@@ -199,7 +199,13 @@ class Calls:
                 self.pure.remember(info, inner, call, known)
         results, raises = known
         call.flow.raises.extend(raises)
-        return results
+        return self._as_said(info, results)
+
+    def _as_said(self, info: FunctionInfo, results: Results) -> Results:
+        """What a function says that it returns is what it does, where nothing else is known of that."""
+        if not isinstance(info.node.returns, nodes.Subscript):
+            return results
+        return [(after, self.walker.types.returned(info, value)) for after, value in results]
 
     def _guessed(self, function: Function, call: Invocation, on_yield: OnYield | None) -> Results:
         """What is done by a function that is only likely to be meant is not sure, nor is what comes of it."""

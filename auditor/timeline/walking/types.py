@@ -20,6 +20,7 @@ from auditor.timeline.model.values import (
     External,
     Imported,
     Instance,
+    Items,
     Key,
     Made,
     Module,
@@ -27,13 +28,14 @@ from auditor.timeline.model.values import (
     Unknown,
     Value,
     either,
+    options_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from auditor.drivers import Driver
-    from auditor.program.code import ClassInfo
+    from auditor.program.code import ClassInfo, FunctionInfo
     from auditor.timeline.walking.walker import Walker
 
 #: Generic types that say nothing of what they hold.
@@ -49,6 +51,9 @@ _CONTEXTS = (
     "list",
     "List",
 )
+
+#: Generic types of collections that are gone through.
+_SEVERAL = frozenset({"list", "List", "Sequence", "Iterable", "Collection", "tuple", "Tuple", "set", "Set"})
 
 #: Generic types of what gives something once it is entered, awaited or asked.
 _HANDS_OUT = frozenset(
@@ -142,9 +147,36 @@ class Types:
             return self._one_of(inner, frame, key)
         if name == "Callable":
             return self._typed_callable(inner[-1], frame, key)
+        if name in _SEVERAL:
+            return self._several(inner[0], frame, key)
         if name in _CONTEXTS:
             return UNKNOWN
         return self.typed(head, frame, key)
+
+    def _several(self, inner: nodes.Expression, frame: Frame, key: Key) -> Value:
+        """Things of one type, or such types: only of an interface, of which others fill in what it leaves open."""
+        of_types = isinstance(inner, nodes.Subscript) and last_name(inner.value) in ("type", "Type")
+        named = inner.key if isinstance(inner, nodes.Subscript) and of_types else inner
+        if not isinstance(named, (nodes.Name, nodes.Attribute)):
+            return UNKNOWN
+        value = self.walker.objects.constant(named, frame)
+        if not isinstance(value, Class) or not value.info.module.leaves_open(value.info.node.name):
+            return UNKNOWN
+        item = value if of_types else self.typed(named, frame, key)
+        return Items("list", (item,), open=True) if isinstance(item, (Class, Instance)) else UNKNOWN
+
+    def returned(self, info: FunctionInfo, value: Value) -> Value:
+        """What a function returns, of which nothing is known but what it says itself: several of an interface."""
+        returns = info.node.returns
+        if not isinstance(returns, nodes.Subscript) or last_name(returns.value) not in _SEVERAL:
+            return value
+        options = options_of(value)
+        unseen = [one for one in options if _holds_unseen(one)]
+        if not unseen or not all(one in unseen or one == Items("list", ()) for one in options):
+            return value
+        frame = self.walker.names.module_frame(info.module)
+        typed = self.typed(returns, frame, self.walker.keys.of("returned", info))
+        return either([typed, *(one for one in options if one not in unseen)]) if isinstance(typed, Items) else value
 
     def _one_of(self, parts: Iterable[nodes.Expression], frame: Frame, key: Key) -> Value:
         """What is of one of several types; who takes a session, or what makes them, is no more told of the first."""
@@ -206,6 +238,12 @@ class Types:
     def is_typed(self, instance: Instance) -> bool:
         """Whether the object is one whose making is not seen."""
         return instance.key in self._typed
+
+
+def _holds_unseen(value: Value) -> bool:
+    """Whether it is something unknown, or a list of nothing else."""
+    items = value.items if isinstance(value, Items) else (value,)
+    return bool(items) and all(one == UNKNOWN for one in items)
 
 
 def asks_framework(value: Made) -> bool:
