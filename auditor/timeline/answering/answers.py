@@ -329,6 +329,11 @@ class Timeline:
             None,
         )
 
+    @cached_property
+    def _statements_at(self) -> frozenset[Place]:
+        """Where the program sends statements itself."""
+        return frozenset(place for ran in self.of(Ran) for place in (ran.place, ran.call))
+
     @staticmethod
     def is_count(ran: Ran) -> bool:
         """Whether a statement raises the count of a job's attempts."""
@@ -347,7 +352,9 @@ class Timeline:
                 continue
             marks = {mark.deed: mark for mark in ran.before.pending}
             claimed, worked = Deed.CLAIM in marks, Deed.WORK in marks
-            if (claimed and worked) or (counts and (claimed or worked)):
+            # What is only marked as failed may be so for other reasons, unless it was the job's own code that failed.
+            by_code = ran.before.aborted_at not in self._statements_at
+            if (claimed and worked and by_code) or (counts and (claimed or worked)):
                 yield ran, marks.get(Deed.CLAIM)
 
     def reaper_counts(self, table: str) -> bool:
