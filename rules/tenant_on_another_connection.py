@@ -15,8 +15,8 @@ RULE = Rule("TA112", "tenant-on-another-connection", Severity.ERROR, triggers=SE
 def check(timeline: Timeline) -> Iterator[Finding]:
     for stranded in timeline.stranded():
         finding = RULE.at(
-            stranded.set_at, "the tenant is set on a connection that is given back before the work runs"
-        ).see(stranded.released_at, "the connection goes back to the pool here")
+            stranded.set_at, "the tenant is set on a connection that is given up before the work runs"
+        ).see(stranded.released_at, "the connection is given back or closed here")
         if stranded.over:
             finding = finding.see(stranded.place, "whoever asked for it goes on with other connections, with no tenant")
         else:

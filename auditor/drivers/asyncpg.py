@@ -98,6 +98,7 @@ DRIVER = Driver(
         frozenset({"fetchrow", "acquire"}),
         frozenset({"fetchval", "acquire"}),
         frozenset({"fetch", "execute", "transaction"}),
+        frozenset({"fetch", "execute", "acquire"}),
     ),
     autocommit=True,
     begins_by_itself=False,

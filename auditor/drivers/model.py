@@ -87,6 +87,7 @@ class Act(enum.Enum):
     ADD = enum.auto()  #: the objects are inserted when the session is flushed
     DELETE = enum.auto()  #: the object is deleted when the session is flushed
     FLUSH = enum.auto()  #: writes back what was changed
+    REFRESH = enum.auto()  #: writes back what was changed, and reads its first argument anew
     DISCARD = enum.auto()  #: the connection will not be used again
     POINT = enum.auto()  #: what the object remembers is changed: whoever uses it works in this schema
     POINT_HOME = enum.auto()  #: in the one that all share

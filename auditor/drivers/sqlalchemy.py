@@ -52,7 +52,7 @@ _CONNECTION_METHODS = {
     "bulk_save_objects": Act.ADD,
     "bulk_update_mappings": Act.BULK,
     "flush": Act.FLUSH,
-    "refresh": Act.FLUSH,
+    "refresh": Act.REFRESH,
     "begin": Act.BEGIN,
     "begin_nested": Act.BEGIN_NESTED,
     "begin_twophase": Act.BEGIN,

@@ -396,6 +396,27 @@ def test_who_is_told_of_a_row_is_told_before_that_is_committed(engine: Engine, w
     assert told == [(True, {"after_insert": [], "after_update": ["first"], "after_delete": ["second"]}[what])]
 
 
+def test_an_object_that_is_read_anew_is_asked_for_in_the_transaction_of_then(engine: Engine) -> None:
+    class Base(DeclarativeBase):
+        pass
+
+    class Note(Base):
+        __tablename__ = "notes"
+        id: Mapped[int] = mapped_column(primary_key=True)
+
+    Base.metadata.create_all(engine)
+    asked: list[str] = []
+    with Session(engine) as session:
+        session.execute(LOCAL)
+        note = Note(id=1)
+        session.add(note)
+        session.commit()
+        event.listen(engine, "before_cursor_execute", lambda *told: asked.append(told[2]))
+        session.refresh(note)
+        assert [one.partition(" ")[0] for one in asked] == ["SELECT"]
+        assert not session.scalar(READ)
+
+
 def test_what_the_tables_name_is_there() -> None:
     for thing, cls in ((Thing.CONNECTION, Session), (Thing.POOL, create_engine("postgresql+psycopg://").__class__)):
         names = {name for kind, name in DRIVER.methods if kind is thing}

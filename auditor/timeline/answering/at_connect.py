@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from auditor.timeline.answering.answers import Timeline
+    from auditor.timeline.connections.pools import PoolInfo
     from auditor.timeline.model.settings import Held
 
 
@@ -68,7 +69,7 @@ def _taken_away(timeline: Timeline) -> Iterator[AtConnect]:
     local = {one.name for _, one in timeline.settings() if one.where is not Where.SESSION}
     for opened in timeline.of(Opened):
         info = timeline.pools.get(opened.after.pool) if opened.after.pool is not None else None
-        if info is None or info.null or not info.driver.pool_resets or info.callback(Callback.RESET) is not None:
+        if info is None or not _sets_back(info):
             continue
         for setting in opened.after.settings:
             held = setting.kept
@@ -78,20 +79,27 @@ def _taken_away(timeline: Timeline) -> Iterator[AtConnect]:
                 yield AtConnect(setting.name, held.origin, info.place, opened.place, True, sure)
 
 
+def _sets_back(info: PoolInfo) -> bool:
+    """Whether a pool takes away what a connection was given as it was opened, once it comes back."""
+    return not info.null and info.driver.pool_resets and info.callback(Callback.RESET) is None
+
+
 def _never_borrowed(timeline: Timeline) -> Iterator[AtConnect]:
     """A pool that nobody is seen to take connections from, and no other place that sets the tenant."""
     borrowed = {_pool_at(timeline, opened.after.pool) for opened in timeline.of(Opened)}
     places = _places_by_name(timeline)
+    resetting = {info.place for info in timeline.pools.values() if _sets_back(info)}
     for callback in timeline.of(CallbackRan):
         if callback.callback is not Callback.CONFIGURE or callback.pool in borrowed:
             continue
         for left in (way for way in callback.exits if not way.raised):
             for setting in left.after.settings:
                 held, tenant = setting.kept, timeline.program.catalogue.is_tenant(setting.name)
-                alone = len(places.get(setting.name, ())) <= 1
-                if tenant is not None and alone and held.is_value and held.of_task and held.origin is not None:
+                if len(places.get(setting.name, ())) > 1 or tenant is None or held.origin is None or not held.is_value:
+                    continue
+                if held.of_task or callback.pool in resetting:
                     sure = min(tenant, Confidence.MEDIUM)
-                    yield AtConnect(setting.name, held.origin, callback.pool, None, False, sure)
+                    yield AtConnect(setting.name, held.origin, callback.pool, None, callback.pool in resetting, sure)
 
 
 def _places_by_name(timeline: Timeline) -> dict[str, set[Place]]:

@@ -124,7 +124,7 @@ class Database:
             Act.OPTIONS: self.sessions.options,
             **{
                 act: self._mapped(act)
-                for act in (Act.QUERY, Act.GET, Act.ADD, Act.MERGE, Act.BULK, Act.DELETE, Act.FLUSH)
+                for act in (Act.QUERY, Act.GET, Act.ADD, Act.MERGE, Act.BULK, Act.DELETE, Act.FLUSH, Act.REFRESH)
             },
             Act.RUN: self.cursors.run,
             Act.DISCARD: lambda receiver, call: [(call.state.disconnect(key_of(receiver)), NONE)],

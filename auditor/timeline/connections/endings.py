@@ -134,7 +134,10 @@ class Endings:
             before, sessions = self.database.state_of(key, state), self.database.sessions
             ends = sessions.close(key, state, call.frame, call.span, "close()")
             return [(sessions.closed_inside(key, before, after), NONE) for after in ends]
-        if self.database.state_of(key, state).in_transaction:
+        open_still = self.database.state_of(key, state)
+        if open_still.life is Life.JOB:
+            state = self.database.pools.strand(open_still, state, call.place, closed=True)
+        if open_still.in_transaction:
             state = self.end(key, state, "rollback", "close()", call.place, call.frame)
         driver = self.database.driver_of(key, state)
         if driver is not None and driver.reopens:

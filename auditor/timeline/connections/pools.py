@@ -14,7 +14,7 @@ from auditor.timeline.model import connection as change
 from auditor.timeline.model.connection import Autocommit, ConnectionState, Life, Status
 from auditor.timeline.model.events import CallbackRan, Ended, Exit, Handover, Opened
 from auditor.timeline.model.invocation import OPEN, Invocation
-from auditor.timeline.model.state import Flow, Frame, State, merge
+from auditor.timeline.model.state import Flow, Frame, State, Stray, merge
 from auditor.timeline.model.values import (
     NONE,
     UNKNOWN,
@@ -267,7 +267,7 @@ class Pools:
             # Nobody saw it taken out, or only out of what is said to be a pool: it was made as the others of this one.
             before = replace(before, prepares_after=info.prepares_after)
             state = state.connect(key, before)
-        state = self._strand(before, state, place)
+        state = self.strand(before, state, place)
         if before.in_transaction and self.walker.database.endings.sends_end(before):
             state = self.walker.database.endings.end(key, state, "rollback", "the pool", place, frame)
         busy = info.driver.pool_closes_busy and before.in_transaction
@@ -309,8 +309,8 @@ class Pools:
             return connection.life is Life.GIVEN and connection.made is None
         return connection.pool in self.known and not self.known[connection.pool].place.path
 
-    def _strand(self, connection: ConnectionState, state: State, place: Place) -> State:
-        """A tenant was set on the connection, and it goes back before anything was done as that tenant."""
+    def strand(self, connection: ConnectionState, state: State, place: Place, closed: bool = False) -> State:
+        """A tenant was set on the connection, and it goes back, or is closed, before anything was done under that."""
         if connection.touched:
             return state
         for setting in connection.settings:
@@ -321,7 +321,7 @@ class Pools:
                 continue
             tenant = self.walker.program.catalogue.is_tenant(setting.name) is not None
             if not connection.passed and (tenant or self._is_path_of_tenant(setting.name, held)):
-                state = state.with_job(replace(state.job, stray=(held.origin, place)))
+                state = state.with_job(replace(state.job, stray=Stray(held.origin, place, closed)))
             if tenant:
                 return state.with_job(replace(state.job, stranded=(held.origin, place)))
         return state

@@ -37,6 +37,7 @@ from auditor.timeline.model.values import (
     Row,
     Text,
     Value,
+    from_row,
     options_of,
 )
 
@@ -406,6 +407,8 @@ class Mapper:
             return self.got(connection, call)
         if act is Act.FLUSH:
             return [(after, NONE) for after in self.flush(connection.key, call)]
+        if act is Act.REFRESH:
+            return self._refreshed(connection, call)
         if act is Act.BULK:
             return self._bulk(connection, call)
         if act is Act.MERGE:
@@ -416,6 +419,16 @@ class Mapper:
         for value in given.items if isinstance(given, Items) else (given,):
             state = self.added(value, state, call, "delete" if act is Act.DELETE else "insert")
         return [(state, NONE)]
+
+    def _refreshed(self, connection: Connection, call: Invocation) -> Results:
+        """`session.refresh(object)`: its row is asked for anew. What that tells of a job in hand is nothing new."""
+        given, states = call.argument(0, "instance"), self.flush(connection.key, call)
+        table = given.table if isinstance(given, Row) else self.table_of(given) if isinstance(given, Instance) else ""
+        if not table or call.state.job.claims or from_row(given):
+            return [(after, NONE) for after in states]
+        query = orm.filtered(Built("select", table), (clause("id = ", expression(given)),))
+        ask = [self.walker.database.call(connection, "execute", call.at(after).passing(query)) for after in states]
+        return [(after, NONE) for ways in ask for after, _ in ways]
 
     def _bulk(self, connection: Connection, call: Invocation) -> Results:
         """`session.bulk_update_mappings(Model, rows)`: the rows that are known of are like each other."""

@@ -85,6 +85,14 @@ def goes_on(marks: tuple[Mark, ...]) -> bool:
     return bool(leased) and not any(mark.may_end(claim) for mark in marks for claim in leased)
 
 
+class Stray(NamedTuple):
+    """Where a tenant was set, and where its connection was given back, or closed, before any work."""
+
+    set_at: Place
+    released_at: Place
+    closed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What the job in hand has done so far, across its connections."""
@@ -101,7 +109,7 @@ class Job:
     #: A tenant that was set on a connection, and where that connection was given back before any work.
     stranded: tuple[Place, Place] | None = None
     #: The same, also for a tenant's search_path, where no code that is not seen can have worked with the connection.
-    stray: tuple[Place, Place] | None = None
+    stray: Stray | None = None
     #: Where jobs were looked for without a lock, and on which table.
     looked: tuple[Mark, ...] = ()
     #: Something else keeps other workers away: an advisory lock, a lock on the table.

@@ -28,8 +28,10 @@ def set_for_nobody(program: Program, state: State, place: Place, symbol: str) ->
     """
     if state.job.stray is None:
         return None
-    set_at, released_at = state.job.stray
+    set_at, released_at, closed = state.job.stray
     helper = program.function_at(released_at)
-    if helper is None or not (helper.gives_value or _PREPARES.intersection(words(helper.node.name)[:1])):
+    # What it gives is no connection that it has closed.
+    gives = helper is not None and helper.gives_value and not closed
+    if helper is None or not (gives or _PREPARES.intersection(words(helper.node.name)[:1])):
         return None
     return Stranded(place, set_at, released_at, (), Confidence.MEDIUM, symbol, over=True)
