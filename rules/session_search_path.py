@@ -13,6 +13,12 @@ RULE = Rule(
     "TA106", "session-search-path", Severity.WARNING, triggers=(rb"search_path", rb"set_tenant", rb"set_schema")
 )
 
+#: What becomes of the path that a class of connections sets, by whether it is set once.
+_FORGETS = {
+    True: "this path is set once a connection: on one that is kept, the next tenant works in the schema of the first",
+    False: "where there is no tenant none is set: the connection goes on in the schema of the one before",
+}
+
 
 def check(timeline: Timeline) -> Iterator[Finding]:
     for leak in timeline.search_path_leaks():
@@ -35,4 +41,14 @@ def check(timeline: Timeline) -> Iterator[Finding]:
         ).see(put_back, "here it is put back")
         yield finding.sure(Confidence.MEDIUM).mended(
             "put it back in finally, or use the block that does: with tenant_context(tenant), with schema_context(name)"
+        )
+    for forgotten in timeline.forgetful_wrappers():
+        finding = RULE.at(forgotten.place, _FORGETS[forgotten.once]).see(
+            forgotten.why,
+            "that it was set is remembered here, and not for whom"
+            if forgotten.once
+            else "the tenant is taken away here, and nothing is sent",
+        )
+        yield finding.sure(Confidence.MEDIUM).mended(
+            "remember for which tenant the path was set, and set it anew for any other, also for none"
         )

@@ -20,6 +20,7 @@ from auditor.timeline.answering.idle import EndlessWait, endless_waits
 from auditor.timeline.answering.lasting import Lasting
 from auditor.timeline.answering.loose_locks import LooseLock, loose_locks
 from auditor.timeline.answering.security import HiddenQueue, JudgedPolicy, Security
+from auditor.timeline.answering.wrappers import Forgotten, forgetful_wrappers
 from auditor.timeline.jobs.guarding import ANSWERS
 from auditor.timeline.jobs.leases import STILL
 from auditor.timeline.jobs.queues import Claim, JobRun, Queues, Recovery, UnboundedClaim
@@ -153,6 +154,12 @@ class Timeline:
         """Every change of a setting, with the statement that made it."""
         return ((ran, setting) for ran in self.of(Ran) for setting in ran.settings)
 
+    def sent_at(self, setting: Place) -> Place:
+        """Where a statement is sent that stands at the top of its module, or in another one; else where it stands."""
+        calls = {ran.call for ran, one in self.settings() if one.place == setting and ran.call.path == setting.path}
+        told = sorted(call for call in calls if self.program.function_at(setting) is not self.program.function_at(call))
+        return told[0] if told else setting
+
     @cached_property
     def _lasting(self) -> Lasting:
         return Lasting(self.program, self.events, self.pools)
@@ -189,6 +196,10 @@ class Timeline:
             if self.program.function_at(left.pointed) is self.program.function_at(place):
                 told.add(left.pointed)
                 yield left, place
+
+    def forgetful_wrappers(self) -> Iterator[Forgotten]:
+        """Classes of connections that leave one tenant's search_path to the next."""
+        return forgetful_wrappers(self.program)
 
     def lost_cleanups(self) -> Iterator[tuple[Leak, LostCleanup]]:
         """Values that stay because what was to take them away was undone."""
