@@ -203,6 +203,38 @@ KINDS = {
         """,
         [],
     ),
+    "a tenant that every begin sets anew where the session remembers one": (
+        """
+        @event.listens_for(Session, "after_begin")
+        def set_tenant(session, transaction, connection):
+            tenant = session.info.get("tenant")
+            if tenant is None:
+                return
+            connection.execute(LOCAL, {"t": tenant})
+
+        def run(session: Session, t):
+            session.info["tenant"] = t
+            session.execute(LOCAL, {"t": t})
+            session.execute(WORK)
+            session.commit()
+            session.execute(WORK)
+        """,
+        [],
+    ),
+    "a tenant of one transaction, where the begin of each is told to somebody else": (
+        """
+        @event.listens_for(Session, "after_begin")
+        def count(session, transaction, connection):
+            session.info["begun"] = True
+
+        def run(session: Session, t):
+            session.execute(LOCAL, {"t": t})
+            session.execute(WORK)
+            session.commit()
+            session.execute(WORK)
+        """,
+        ["TA103 at worker.py:13"],
+    ),
     "a session's tenant that every begin sets anew": (
         """
         @event.listens_for(factory, "after_begin")

@@ -10,7 +10,7 @@ from auditor import drivers
 from auditor.drivers.model import Callback
 from auditor.findings import Confidence, Place
 from auditor.program.catalogue import UNNAMED
-from auditor.timeline.model.events import CallbackRan, Event, Handover, Inherited, Outlived, Ran, SettingSet
+from auditor.timeline.model.events import CallbackRan, Event, Handover, Inherited, Outlived, Ran, SetAnew, SettingSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -200,9 +200,16 @@ class Lasting:
         return any(pool.null for pool in self.pools.values())
 
     def orphans(self, job_tables: frozenset[str]) -> Iterator[Orphan]:
-        """Statements that reach a tenant's table after the transaction in which the tenant was set."""
+        """Statements that reach a tenant's table after the transaction in which the tenant was set.
+
+        Where somebody is told of each transaction that begins, and sets it anew, that he was asked to is taken for
+        granted: what he remembers of a session is not followed.
+        """
+        anew = {event.name for event in self._of(SetAnew)}
         for ran in self._of(Ran):
             for setting in ran.before.settings:
+                if setting.name in anew:
+                    continue
                 ended = setting.ended
                 tenant = self.program.catalogue.is_tenant(setting.name)
                 if ended is None or ended.origin is None or setting.ended_at is None or tenant is None:

@@ -14,6 +14,7 @@ from auditor import drivers
 from auditor.drivers.model import Callback, Thing
 from auditor.program.code import ClassInfo
 from auditor.timeline.model import connection as change
+from auditor.timeline.model.events import SetAnew
 from auditor.timeline.model.invocation import Invocation
 from auditor.timeline.model.state import Flow, merge
 from auditor.timeline.model.values import (
@@ -141,10 +142,16 @@ class Listeners:
                     continue
                 given = (Connection(key), UNKNOWN, Connection(key)) if event == _OF_SESSION else (Connection(key),)
                 told = call.passing(*given)
-                states = merge(
-                    [after for state in states for after, _ in self.walker.calls.apply(listener, told.at(state))]
-                )
+                ways = [(state, self.walker.calls.apply(listener, told.at(state))) for state in states]
+                states = merge([self._seen(key, state, after, call) for state, way in ways for after, _ in way])
         return states
+
+    def _seen(self, key: Key, before: State, after: State, call: Invocation) -> State:
+        """The state after somebody was told that a transaction begins, and what he has set in it."""
+        for setting in after.connections[key].settings if key in after.connections else ():
+            if setting.layers and setting != before.connections[key].setting(setting.name):
+                after = self.walker.see(SetAnew(call.place, key, setting.name, call.frame.symbol), after)
+        return after
 
     def are_told(self, key: Key) -> bool:
         """Whether those who listen to a connection work on it just now: nobody is told of that."""

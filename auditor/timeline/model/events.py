@@ -172,6 +172,16 @@ class Inherited:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAnew:
+    """Who listens to the begin of transactions has set this, as whoever comes by may have asked."""
+
+    place: Place
+    connection: Key
+    name: str
+    symbol: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PointedBack:
     """A connection's object was told to work in the schema again that it was found in."""
 
@@ -359,6 +369,7 @@ Event = Union[
     Ended,
     Handover,
     Inherited,
+    SetAnew,
     PointedBack,
     LeftPointed,
     CallbackRan,
