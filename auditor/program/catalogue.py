@@ -63,6 +63,14 @@ TENANT_WORDS = frozenset(
     ]
 )
 
+#: What settings are called beside that, which say on whose behalf a session works.
+_ON_BEHALF = frozenset(
+    {
+        *("claim", "actor", "subject", "viewer", "business", "clinic", "practice", "merchant", "agency", "vendor"),
+        *("seller", "partner", "brand", "project", "namespace", "subscriber", "empresa"),
+    }
+)
+
 
 def is_unnamed(name: str) -> bool:
     """Whether nothing is known of a name; of `…_jobs`, which a prefix is put before, its end is."""
@@ -331,4 +339,4 @@ def names_tenant(text: str) -> bool:
 def _sounds_like_tenant(name: str) -> bool:
     words = name.replace(".", "_").replace("-", "_").split("_")
     # What is named after row security is there for policies to read.
-    return bool(TENANT_WORDS.intersection(words)) or "rls" in words
+    return not (TENANT_WORDS | _ON_BEHALF).isdisjoint(words) or "rls" in words

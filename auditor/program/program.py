@@ -23,7 +23,9 @@ from auditor.program.relevance import Relevance, Sources, Telling, drivers_of
 from auditor.program.routers import Routers
 from auditor.program.settings_files import UNSEEN, DatabaseSettings, read_settings
 from auditor.program.signals import listeners_in
+from auditor.program.tree import descend
 from auditor.program.versions import Version, Versions
+from auditor.python import nodes
 from auditor.python.locate import locate
 from auditor.python.read import Unread as UnreadPython
 from auditor.python.read import read_python
@@ -181,6 +183,12 @@ class Program:
         """The innermost function that a place stands in."""
         module = self._by_path.get(place.path)
         return module.function_at(place.line) if module is not None else None
+
+    def is_in_finally(self, place: Place) -> bool:
+        """Whether a place stands in the `finally` of its function."""
+        function = self.function_at(place)
+        tried = (part for part in descend(function.node) if isinstance(part, nodes.Try)) if function is not None else ()
+        return any(part.span[0] <= place.line <= part.span[2] for one in tried for part in one.final)
 
     def is_for_another_database(self, place: Place) -> bool:
         """Whether what stands there is run on another database than PostgreSQL, by the names around it."""

@@ -186,12 +186,15 @@ class Timeline:
         return self._lasting.search_path_leaks()
 
     def schemas_left(self) -> Iterator[tuple[LeftPointed, Place]]:
-        """Connections left in another schema by who puts back, elsewhere, the one that they were found in."""
+        """Connections left in another schema by who puts back, elsewhere, the one that they were found in.
+
+        What is put back in `finally` is put back on every way, but where nothing is seen to have been found.
+        """
         back = {event.pointed: event.place for event in self.of(PointedBack)}
         told: set[Place] = set()
         for left in self.of(LeftPointed):
             place = back.get(left.pointed)
-            if place is None or left.pointed in told:
+            if place is None or left.pointed in told or self.program.is_in_finally(place):
                 continue
             if self.program.function_at(left.pointed) is self.program.function_at(place):
                 told.add(left.pointed)

@@ -214,6 +214,8 @@ class Lasting:
                 tenant = self.program.catalogue.is_tenant(setting.name)
                 if ended is None or ended.origin is None or setting.ended_at is None or tenant is None:
                     continue
+                if UNNAMED not in ended.value:
+                    continue  # what the code says itself is nobody's in particular: it opens a door for one transaction
                 if setting.current.is_value or any(other.name == setting.name for other in ran.settings):
                     continue
                 known = next((table for table in ran.tables if self.program.catalogue.holds_tenants(table)), None)
