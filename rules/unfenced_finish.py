@@ -14,17 +14,20 @@ RULE = Rule("TA402", "unfenced-finish", Severity.ERROR, triggers=CLAIM_TRIGGERS)
 
 def check(timeline: Timeline) -> Iterator[Finding]:
     for queue in timeline.lease_queues():
-        if queue.retaken_by is None or not queue.unfenced:
+        if not queue.unproven:
             continue
-        first, *others = queue.unfenced
+        first, *others = queue.unproven
         by = "its id and a state that the next worker gives it too" if first.step.asks else "its id alone"
         finding = RULE.at(
             first.place,
             f"the job is ended by {by}: a worker that lost it to another still ends it, while the other runs it",
         ).see(queue.claim.place, "the job is claimed here")
-        if queue.retaken_by.place != queue.claim.place:
+        unread = queue.unread_proof(first)
+        if unread:
+            finding = finding.see(first.ran.call, f"{unread} is given to this function, which looks at it nowhere")
+        if queue.retaken_by is not None and queue.retaken_by.place != queue.claim.place:
             finding = finding.see(queue.retaken_by.place, "and given to others here while its worker may be at it")
-        for other in others:
+        for other in (one for one in others if queue.fences_on_demand(one) == queue.fences_on_demand(first)):
             finding = finding.see(other.place, "this ends it by its id alone, too")
         proof = queue.proof or "a number that each claim raises"
         if queue.fences_on_demand(first):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from auditor.findings import Confidence
 from auditor.frozen import dataclass
+from auditor.program.keys import Keys
 from auditor.sql.meaning import (
     Function,
     Kind,
@@ -154,6 +155,7 @@ class Catalogue:
         self.functions: dict[str, list[SqlFunction]] = {}
         self.tables: dict[str, TableFacts] = {}
         self.roles: dict[str, list[RoleFacts]] = {}
+        self.keys = Keys()
         self.located: list[Located] = []
         #: Where functions are dropped, by their names.
         self.drops: dict[str, list[Place]] = {}
@@ -211,11 +213,13 @@ class Catalogue:
         facts = self.table(shape.table.name)
         facts.told.append(place)
         facts.columns.update((column.name, column.type) for column in shape.columns)
+        self.keys.add(shape.table.name, (column.name for column in shape.columns if column.unique))
         facts.owner = shape.owner or facts.owner
 
     def take_over(self, other: Catalogue, outdated: Callable[[Place], bool]) -> None:
         """Take in what another tells, which knows better of places that are `outdated` here."""
         self._settings_read = None
+        self.keys.take_over(other.keys)
         self.located = [one for one in self.located if not outdated(one.place)]
         for facts in self.tables.values():
             facts.policies = [fact for fact in facts.policies if not outdated(fact.place)]

@@ -278,7 +278,7 @@ class Program:
             from auditor.sql.read import read_sql
 
             known = self._meanings[text] = read_sql(text)
-        return known
+        return self.catalogue.keys.told_to(known)
 
     def queue_steps(self, statement: Statement) -> tuple[Step, ...]:
         """What a statement means to a queue, told once however often it is run."""
@@ -297,7 +297,7 @@ class Program:
             from auditor.sql.parameters import body_of
 
             known = self._bodies[id(function)] = (function, body_of(function))
-        return known[1]
+        return self.catalogue.keys.told_to(known[1])
 
     def functions_that_matter(self) -> frozenset[str]:
         """The names of SQL functions that change settings or do something to a queue, themselves or through others."""

@@ -181,6 +181,7 @@ class Query(NamedTuple):
     parent: int = -1
     materialized: bool = False
     open_tail: bool = False  #: something is put behind it at run time that may be its row lock
+    keys: tuple[str, ...] = ()  #: the columns by each of which one row of its target is known, where the program tells
 
 
 class Change(str, enum.Enum):
@@ -254,6 +255,7 @@ class Column(NamedTuple):
 
     name: str
     type: str
+    unique: bool = False  #: by itself it tells one row from all others
 
 
 class TableShape(NamedTuple):

@@ -190,7 +190,7 @@ def names_one(query: Query, *operators: str) -> bool:
     """Whether the conditions name one row by a value from outside, or some by a list of them."""
     table = query.target.name if query.target else ""
     return any(
-        words.is_id(found.column, table)
+        (words.is_id(found.column, table) or found.column in query.keys)
         and found.operator in (operators or ("=", "in"))
         and not found.optional
         and any(part.kind in VALUES for part in inside(found.value))

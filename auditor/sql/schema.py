@@ -38,15 +38,26 @@ def create_table(cursor: Cursor, statement: Statement) -> Statement:
 
 
 def _columns(cursor: Cursor) -> Iterator[Column]:
-    for part in split_at(cursor.brackets(), ","):
+    parts = split_at(cursor.brackets(), ",")
+    keys = {key for part in parts for key in _key(part)}
+    for part in parts:
         if part and part[0].is_name and not part[0].is_word(*_NO_COLUMNS):
-            yield _column(part, cursor.text)
+            column = _column(part, cursor.text)
+            yield column._replace(unique=column.unique or column.name in keys)
+
+
+def _key(tokens: Sequence[Token]) -> Iterator[str]:
+    """The column of a table's PRIMARY KEY (…) or UNIQUE (…), where it is one alone."""
+    begins = 2 if tokens and tokens[0].is_word("constraint") else 0
+    heads = tokens[begins:]
+    if len(heads) > 3 and heads[0].is_word("primary", "unique") and heads[-3].is_mark("(") and heads[-1].is_mark(")"):
+        yield heads[-2].value
 
 
 def _column(tokens: Sequence[Token], text: str) -> Column:
     end = next((at for at, token in enumerate(tokens) if at and token.is_word(*_AFTER_TYPE)), len(tokens))
     typed = " ".join(text[tokens[1].start : tokens[end - 1].end].split()).lower() if end > 1 else ""
-    return Column(tokens[0].value, typed)
+    return Column(tokens[0].value, typed, any(token.is_word("primary", "unique") for token in tokens[end:]))
 
 
 def drop_table(cursor: Cursor, statement: Statement) -> Statement:

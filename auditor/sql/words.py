@@ -72,8 +72,13 @@ _MAXIMUM = frozenset(("max", "maximum", "limit", "allowed"))
 _NOT_COUNTS = frozenset(("max", "maximum", "limit", "at", "id", "by", "after", "delay", "policy", "backoff"))
 
 
+#: Behind the name of a time, how it is kept: expires_at_ms, locked_until_utc.
+_UNITS = frozenset(("ms", "us", "ns", "s", "sec", "secs", "seconds", "millis", "epoch", "unix", "ts", "utc"))
+
+
 def _ends(name: str, endings: frozenset[tuple[str, ...]]) -> bool:
     split = words(name)
+    split = split[:-1] if len(split) > 1 and split[-1] in _UNITS else split
     return any(split[-length:] in endings for length in range(1, min(len(split), 4) + 1))
 
 

@@ -76,7 +76,7 @@ def test_row_security(text: str, actions: list[str]) -> None:
 TABLES = {
     "columns, but no constraints": (
         "CREATE TABLE t (id bigint PRIMARY KEY, price numeric(10, 2) NOT NULL, UNIQUE (id), CHECK (id > 0), b text[])",
-        [("id", "bigint"), ("price", "numeric(10, 2)"), ("b", "text[]")],
+        [("id", "bigint", True), ("price", "numeric(10, 2)"), ("b", "text[]")],
     ),
     "quoted columns and types of several words": (
         'CREATE TABLE t ("At" timestamp with time zone DEFAULT now(), FOREIGN KEY (id) REFERENCES x (id))',
@@ -88,12 +88,16 @@ TABLES = {
         "ALTER TABLE t ADD COLUMN IF NOT EXISTS a int DEFAULT 0, ADD b text, ADD CONSTRAINT c CHECK (a > 0), DROP d",
         [("a", "int"), ("b", "text")],
     ),
+    "columns that tell one row from all others": (
+        "CREATE TABLE t (a int, key text UNIQUE, c int, CONSTRAINT p PRIMARY KEY (a), UNIQUE (a, c))",
+        [("a", "int", True), ("key", "text", True), ("c", "int")],
+    ),
     "a template of a table": ("CREATE TABLE {schema}.t (a {type} NOT NULL)", [("a", "{type}")]),
 }
 
 
 @pytest.mark.parametrize(("text", "columns"), TABLES.values(), ids=TABLES)
-def test_the_shape_of_a_table(text: str, columns: list[tuple[str, str]]) -> None:
+def test_the_shape_of_a_table(text: str, columns: list[tuple[str, str] | tuple[str, str, bool]]) -> None:
     shape = one(text).shape
     assert shape is not None
     assert shape.table.name == "t"

@@ -46,6 +46,10 @@ def marks_beside(
         proves = any(map(_asks, locks)) or _reads(statement) or _looks(walker, frame)
         yield from (Mark(Deed.HOLD, place, table, proves=proves) for table in held)
         return
+    if locks and _reads(statement):
+        # Who holds what the jobs belong to holds them all.
+        yield from (Mark(Deed.HOLD, place, table) for table in tables)
+        return
     if tables and any(map(_locks_all, statement.queries)):
         yield from (Mark(Deed.HOLD, place, table) for table in tables if table in claimed or is_queue(table))
         return

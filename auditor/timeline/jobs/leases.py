@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.sql.queue import Step, StepKind
-from auditor.sql.words import HELD, is_heartbeat, is_key, is_run_at, is_started, is_until, tells_of_part
+from auditor.sql.words import HELD, is_heartbeat, is_key, is_run_at, is_started, is_token, is_until, tells_of_part
 from auditor.timeline.jobs.at_start import given_back_at_start
 from auditor.timeline.jobs.guarding import only_asks
 from auditor.timeline.model.connection import READ, Deed
@@ -56,6 +56,12 @@ class At(NamedTuple):
         return any(mark.deed in locks and mark.proves and mark.table == self.step.table for mark in pending)
 
     @property
+    def is_held_elsewhere(self) -> bool:
+        """Whether a row of another table, which tells who holds it, is locked in the same transaction."""
+        pending = self.ran.before.pending
+        return any(mark.deed is Deed.HOLD and mark.proves and mark.table != self.step.table for mark in pending)
+
+    @property
     def is_in_claim(self) -> bool:
         """Whether it is held otherwise than by the lock with which a claim chooses: what is marked is not committed."""
         return any(
@@ -71,11 +77,12 @@ class At(NamedTuple):
         return self.ran.before.in_transaction and (claimed or self.work is not None)
 
 
-_ENDS = (StepKind.FINISH, StepKind.FAIL, StepKind.REQUEUE)
+#: What becomes of one job.
+ENDS = (StepKind.FINISH, StepKind.FAIL, StepKind.REQUEUE)
 #: What becomes of a job that was tried.
-_TRIED = (*_ENDS, StepKind.BURY)
+_TRIED = (*ENDS, StepKind.BURY)
 #: What shows that the jobs of a table are worked off.
-_OF_JOBS = (*_ENDS, StepKind.COUNT, StepKind.BOUND, StepKind.EXTEND, StepKind.REAP, StepKind.BURY)
+_OF_JOBS = (*ENDS, StepKind.COUNT, StepKind.BOUND, StepKind.EXTEND, StepKind.REAP, StepKind.BURY)
 #: The clocks that stand still while a transaction lasts.
 STILL = frozenset({"now", "current_timestamp", "transaction_timestamp", "localtimestamp"})
 
@@ -97,6 +104,8 @@ class LeaseQueue:
     done_at_once: frozenset[Place] = frozenset()
     #: The claims of jobs that a broker tells once more when a worker dies, and that take them once more.
     told_again: frozenset[Place] = frozenset()
+    #: The statements whose functions are told something and look at it nowhere, with what it is called.
+    unread: frozenset[tuple[Place, str]] = frozenset()
     #: Something asks for stalled jobs by another table's time limit, and reads this table beside it.
     watched_beside: bool = False
 
@@ -146,7 +155,7 @@ class LeaseQueue:
     @cached_property
     def is_ended(self) -> bool:
         """Whether the program ends jobs too: where it only claims, what becomes of them is left to others."""
-        return any(step.by_id for step in self.any_of(*_ENDS, StepKind.COUNT))
+        return any(step.by_id for step in self.any_of(*ENDS, StepKind.COUNT))
 
     # Which part of a row is the job
 
@@ -304,7 +313,7 @@ class LeaseQueue:
         """Ends of one job that do not ask whether it is still the worker's, the telling ones first."""
         order = {StepKind.FINISH: 0, StepKind.FAIL: 1, StepKind.REQUEUE: 2}
         rescued = {(at.place, at.step.kind) for at in self.rescues}
-        loose = [at for at in self.of(*_ENDS) if _is_loose(at) and (at.place, at.step.kind) not in rescued]
+        loose = [at for at in self.of(*ENDS) if _is_loose(at) and (at.place, at.step.kind) not in rescued]
         # Of several parts of a row, each with a state of its own, not all may be taken again.
         taking = (claim for claim in self.claims if claim.step.watches or claim.step.delayed)
         again = {at.step.state_in for at in (*self.reapers, *self.rescues, *self._picks, *taking)} - {""}
@@ -312,10 +321,10 @@ class LeaseQueue:
         loose = [at for at in loose if not again or at.step.state_in in again or not at.step.state_in]
         if self.fenced:
             # Whoever fences the ends of jobs deletes the rest by hand.
-            loose = [at for at in loose if at.step.states]
+            loose = [at for at in loose if at.step.states or self.unread_proof(at)]
         elif self._is_beside or any(at.step.sets for at in self.of(StepKind.FINISH)):
             # Where jobs are marked as done, and stay, whoever deletes one clears it away.
-            loose = [at for at in loose if at.step.sets]
+            loose = [at for at in loose if at.step.sets or self.unread_proof(at)]
         return tuple(
             sorted(
                 loose,
@@ -334,10 +343,24 @@ class LeaseQueue:
     def fenced(self) -> tuple[At, ...]:
         return tuple(at for at in self.of(StepKind.FINISH, StepKind.FAIL) if at.step.fence and at.step.by_id)
 
+    @property
+    def unproven(self) -> tuple[At, ...]:
+        """The same, where jobs are handed on while their workers may be at them, or proof is given for nothing."""
+        if self.retaken_by is not None:
+            return self.unfenced
+        return tuple(at for at in self.unfenced if self.unread_proof(at))
+
+    def unread_proof(self, at: At) -> str:
+        """What only the job's holder knows, as each claim sets it anew, where an end is told it and asks for it not."""
+        renewed = {column for claim in self.claims for column in claim.step.renews if is_token(column)}
+        return next((name for place, name in sorted(self.unread) if place == at.place and name in renewed), "")
+
     def fences_on_demand(self, at: At) -> bool:
         """Whether who calls it decides if a step asks for proof: the same function also takes one and asks for it."""
-        proven = (other.ran for other in self.ran if other.step.kind is at.step.kind and other.step.fence)
-        return any(at.ran.symbol in (ran.symbol, ran.caller) for ran in proven)
+        alike = [other for other in self.ran if other.step.kind is at.step.kind]
+        proven = (other.ran for other in alike if other.step.fence)
+        elsewhere = any(other.place == at.place and other.is_held_elsewhere for other in alike)
+        return elsewhere or any(at.ran.symbol in (ran.symbol, ran.caller) for ran in proven)
 
     # Heartbeats
 
@@ -376,7 +399,7 @@ class LeaseQueue:
         claim = self.claim.step
         marked = bool(HELD & set(claim.states)) or bool(claim.token or claim.until)
         # A claim that is committed with the end of its job goes with the worker.
-        ends = list(self.every(*_ENDS))
+        ends = list(self.every(*ENDS))
         # Nor is it, where one and the same statement takes jobs and ends others: it locks each for itself.
         shared = {claim.place for claim in self.claims}
         alone = any(at.step.kind is StepKind.FINISH and (not at.is_in_claim or at.place in shared) for at in ends)
@@ -510,6 +533,7 @@ class Seen(NamedTuple):
     called_off: frozenset[Place]
     done_at_once: frozenset[Place]
     told_again: frozenset[Place]
+    unread: frozenset[tuple[Place, str]]
 
 
 def queues_of(told: Iterable[Told], seen: Seen, looked_after: frozenset[str] = frozenset()) -> tuple[LeaseQueue, ...]:

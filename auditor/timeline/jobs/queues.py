@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.findings import Confidence
 from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED, is_unnamed
+from auditor.program.unread import unread_parameters
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_queue, is_run_at, is_schedule, is_started, names_queue
 from auditor.timeline.jobs.in_functions import Bound, InFunctions
-from auditor.timeline.jobs.leases import At, LeaseQueue, Seen, queues_of
+from auditor.timeline.jobs.leases import ENDS, At, LeaseQueue, Seen, queues_of
 from auditor.timeline.jobs.looked_after import looked_after_beside, sweeps_by_name
 from auditor.timeline.jobs.offered import read_and_marked
 from auditor.timeline.jobs.redelivered import told_again
@@ -358,7 +359,18 @@ class Queues:
         done = {run.claim.place for run in self.runs if run.ends_jobs}
         beside = looked_after_beside(self._events) | sweeps_by_name(self._program, self._put_back)
         again = told_again(self._program, self._told)
-        return queues_of(self._told, Seen(frozenset(hidden), self._called_off, frozenset(done), again), beside)
+        seen = Seen(frozenset(hidden), self._called_off, frozenset(done), again, self._unread)
+        return queues_of(self._told, seen, beside)
+
+    @property
+    def _unread(self) -> frozenset[tuple[Place, str]]:
+        """The ends of jobs that stand in functions which are told something and look at it nowhere."""
+        found: set[tuple[Place, str]] = set()
+        ends = {told.place: told.ran.call for told in self._told if told.ran is not None and told.step.kind in ENDS}
+        for place, call in ends.items():
+            function = self._program.function_at(call)
+            found.update((place, name) for name in (unread_parameters(function) if function is not None else ()))
+        return frozenset(found)
 
     @property
     def _put_back(self) -> dict[str, frozenset[str]]:

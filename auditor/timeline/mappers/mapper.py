@@ -14,6 +14,7 @@ from auditor.sql.words import is_id, is_moment
 from auditor.timeline.computing import strings
 from auditor.timeline.computing.bindings import Bindings
 from auditor.timeline.mappers import orm
+from auditor.timeline.mappers.keyed import is_key, keys_of
 from auditor.timeline.mappers.orm import clause, expression
 from auditor.timeline.mappers.synonyms import stands_for
 from auditor.timeline.model.state import State, merge
@@ -203,7 +204,10 @@ class Mapper:
         for base in lineage:
             member = base.members.get(name)
             if isinstance(member, nodes.Assign):
-                return Clause(Text(self._named(member, name)), table=self._table(info))
+                column = self._named(member, name)
+                if is_key(member, (one for each in lineage for one in each.members.values())):
+                    self.walker.program.catalogue.keys.add(self._table(info), (column,))
+                return Clause(Text(column), table=self._table(info))
         return Clause(Text(name), table=self._table(info)) if self._is_inherited(info, name) else None
 
     def _is_inherited(self, info: ClassInfo, name: str) -> bool:
@@ -240,6 +244,9 @@ class Mapper:
             return replace(receiver.arguments[0], columns=(Text(name),))
         if receiver.name == _TABLE_COLUMNS:
             table = self.table_of(receiver.arguments[0])
+            made = receiver.arguments[0].arguments if isinstance(receiver.arguments[0], Made) else ()
+            if any(column.argument(0, "name") == Text(name) for column in keys_of(made)):
+                self.walker.program.catalogue.keys.add(table, (name,))
             return Clause(Text(name), table=table)
         return Made(_TABLE_COLUMNS, (receiver,)) if name in _COLUMNS and self.table_of(receiver) else None
 

@@ -14,6 +14,7 @@ from auditor.drivers import tortoise
 from auditor.drivers.model import Act
 from auditor.python import nodes
 from auditor.timeline.mappers.expressions import Expressions, as_number, field
+from auditor.timeline.mappers.keyed import keys_of
 from auditor.timeline.mappers.managers import Managers
 from auditor.timeline.mappers.written import Piece, delete, insert, select, statement, update
 from auditor.timeline.model.connection import Autocommit, Status
@@ -140,6 +141,8 @@ class Models:
         declared = self._field(info, name)
         if declared is None:
             return name
+        if keys_of((declared,)):
+            self.walker.program.catalogue.keys.add(self.managers.table(info), (name,))
         said = dict(declared.keywords).get("source_field" if _OF_FIELDS in declared.name else "db_column")
         if isinstance(said, Text):
             return said.value
