@@ -46,6 +46,8 @@ CLAIM_TRIGGERS = (
     rb"locked_(?:until|by|at)",
     rb"lease_?(?:until|expires|token|owner|id)",
     rb"claimed_(?:by|at|until)",
+    # Locks with a time limit, which are taken over once that is up.
+    *(column + rb"(?:__lte?\b|\)?\s*<=?\s)" for column in (b"expires_at", b"lock_expires", b"lock_expiry")),
     # Jobs that are due: taking one may be putting it off.
     *(column + rb"(?:__lte?\b|\)?\s*<=?\s)" for column in DUE_COLUMNS),
     rb"next_\w+(?:__lte?\b|\)?\s*<=?\s)",

@@ -13,6 +13,11 @@ RULE = Rule("TA402", "unfenced-finish", Severity.ERROR, triggers=CLAIM_TRIGGERS)
 
 
 def check(timeline: Timeline) -> Iterator[Finding]:
+    yield from _of_jobs(timeline)
+    yield from _of_locks(timeline)
+
+
+def _of_jobs(timeline: Timeline) -> Iterator[Finding]:
     for queue in timeline.lease_queues():
         if not queue.unproven:
             continue
@@ -35,4 +40,19 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             finding = finding.sure(Confidence.LOW)
         yield finding.sure(min(first.sure, queue.claim.sure)).mended(
             f"add {proof}, as the claim has set it, to the conditions, and undo the work where no row is changed"
+        )
+
+
+def _of_locks(timeline: Timeline) -> Iterator[Finding]:
+    for lock in timeline.loose_locks():
+        first, *others = lock.ends
+        finding = RULE.at(
+            first.place,
+            "the lock is ended by its key alone: who held it for longer than its time ends that of whoever has taken "
+            "it over, and a third begins beside him",
+        ).see(lock.taken_over.place, "one that has run out is taken over here")
+        for other in others:
+            finding = finding.see(other.place, "this ends it by its key alone, too")
+        yield finding.sure(min(first.sure, Confidence.MEDIUM)).mended(
+            "give each lock a token of its own as it is taken, and add it to the conditions of whatever ends it"
         )

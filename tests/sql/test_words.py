@@ -26,7 +26,13 @@ def test_what_names_one_row_of_a_table(column: str, table: str, is_id: bool) -> 
 
 @pytest.mark.parametrize(
     ("column", "is_until"),
-    [("lease_expires_ms", True), ("locked_until_utc", True), ("expiresAtEpoch", True), ("weight_ms", False), ("ms", False)],
+    [
+        ("lease_expires_ms", True),
+        ("locked_until_utc", True),
+        ("expiresAtEpoch", True),
+        ("weight_ms", False),
+        ("ms", False),
+    ],
 )
 def test_which_times_are_limits_however_they_are_kept(column: str, is_until: bool) -> None:
     assert words.is_until(column) is is_until

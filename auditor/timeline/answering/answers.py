@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from auditor.program.versions import Version
     from auditor.timeline.answering.lasting import Leak, Orphan
     from auditor.timeline.connections.pools import PoolInfo
+    from auditor.timeline.jobs.holds import LooseEnd
     from auditor.timeline.jobs.leases import At, LeaseQueue
     from auditor.timeline.model.settings import LostCleanup
     from auditor.timeline.walking.roots import Root
@@ -394,6 +395,10 @@ class Timeline:
     def lease_queues(self) -> tuple[LeaseQueue, ...]:
         """The queues whose jobs are marked as taken, with what is done to them."""
         return self._queues.leases
+
+    def loose_locks(self) -> Iterator[LooseEnd]:
+        """Locks with a time limit, kept as rows, whose ends name nothing but their keys."""
+        return self._queues.loose_locks()
 
     def claims_of_jobs(self) -> Iterator[At]:
         """Every claim that takes jobs, whatever holds them."""

@@ -12,6 +12,7 @@ from auditor.program.catalogue import UNNAMED, is_unnamed
 from auditor.program.unread import unread_parameters
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_queue, is_run_at, is_schedule, is_started, names_queue
+from auditor.timeline.jobs.holds import LooseEnd, loose_ends
 from auditor.timeline.jobs.in_functions import Bound, InFunctions
 from auditor.timeline.jobs.leases import ENDS, At, LeaseQueue, Seen, queues_of
 from auditor.timeline.jobs.looked_after import looked_after_beside, sweeps_by_name
@@ -361,6 +362,10 @@ class Queues:
         again = told_again(self._program, self._told)
         seen = Seen(frozenset(hidden), self._called_off, frozenset(done), again, self._unread)
         return queues_of(self._told, seen, beside)
+
+    def loose_locks(self) -> Iterator[LooseEnd]:
+        """Locks with a time limit, kept as rows, whose ends name nothing but their keys."""
+        return loose_ends(self._told, self._events, {queue.table for queue in self.leases})
 
     @property
     def _unread(self) -> frozenset[tuple[Place, str]]:

@@ -106,7 +106,8 @@ class Mapper:
             return self._table(value.info)
         if isinstance(value, Made) and value.name.rpartition(".")[2] == "Table" and value.name.startswith(_PACKAGES):
             name = value.argument(0, "name")
-            return name.value if isinstance(name, Text) and not name.holes else ""
+            # One that is named at run time has columns of its own all the same.
+            return name.value if isinstance(name, Text) and not name.holes else f"{UNNAMED}table"
         return orm.open_table(value)
 
     def table_of_class(self, info: ClassInfo) -> str:

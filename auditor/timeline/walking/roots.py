@@ -13,6 +13,7 @@ from auditor.program.migrations import only_takes_back
 from auditor.program.revisions import is_revision
 from auditor.python import nodes
 from auditor.sql.queue import StepKind
+from auditor.timeline.jobs.holds import taken_over
 from auditor.timeline.jobs.offered import is_offered, is_relayed
 from auditor.timeline.model import connection as change
 from auditor.timeline.model.connection import Life, Status
@@ -153,6 +154,8 @@ class Roots:
                 told = is_offered(step, event.symbol) or is_relayed(step, step.table, *event.symbol.split("."))
                 if (told or step.kind is StepKind.CLAIM) and step.table:
                     claimed[step.table] = claimed.get(step.table, frozenset()) | {event.call.path}
+        for lock in taken_over(self.walker.events):
+            claimed[lock.table] = claimed.get(lock.table, frozenset()) | {lock.path}
         if not claimed:
             return
         from auditor.program.job_tables import Changing
