@@ -26,13 +26,38 @@ _DELAYS = ("delay", "backoff", "back_off", "countdown", "interval")
 def functions_comparing_attempts(module: ModuleInfo) -> Iterator[str]:
     """The qualified names of the functions that compare an attempt counter by size; what tells a delay ends nothing."""
     for function in module.functions():
-        waits = any(word in function.node.name.lower() for word in _DELAYS)
-        if waits:
-            continue
-        compares = [part for part in function.words.compares if _compares(part)]
-        turns = _turns(function) if compares else frozenset()
-        if any(not turns.intersection(_names(part)) for part in compares):
+        if _comparisons(function):
             yield function.qualname
+
+
+def functions_comparing_on_failure(module: ModuleInfo) -> Iterator[str]:
+    """Those of them that do so nowhere but where something has failed: in an `except`, or told what went wrong."""
+    for function in module.functions():
+        compares = _comparisons(function)
+        if compares and (_is_told_error(function) or _caught(function).issuperset(map(id, compares))):
+            yield function.qualname
+
+
+def _comparisons(function: FunctionInfo) -> list[nodes.Compare]:
+    if any(word in function.node.name.lower() for word in _DELAYS):
+        return []
+    compares = [part for part in function.words.compares if _compares(part)]
+    turns = _turns(function) if compares else frozenset()
+    return [part for part in compares if not turns.intersection(_names(part))]
+
+
+#: What a function calls that which has gone wrong.
+_ERRORS = frozenset({"error", "err", "exc", "exception", "exc_info", "failure", "error_message", "last_error", "cause"})
+
+
+def _is_told_error(function: FunctionInfo) -> bool:
+    return any(parameter.name in _ERRORS for parameter in function.node.parameters)
+
+
+def _caught(function: FunctionInfo) -> frozenset[int]:
+    """All that stands in handlers of exceptions."""
+    tries = (part for part in descend(function.node) if isinstance(part, nodes.Try))
+    return frozenset(id(part) for one in tries for handler in one.handlers for part in descend(handler))
 
 
 def _turns(function: FunctionInfo) -> frozenset[str]:
@@ -65,6 +90,14 @@ def _is_counter(expression: nodes.Expression) -> bool:
     """A name, attribute or key that counts attempts; what is added to it changes nothing."""
     for part in descend(expression):
         lowered = (last_name(part) or literal(part) or "").lower()
-        if _COUNTERS.search(lowered) and not any(word in lowered for word in _MAXIMA):
+        if _COUNTERS.search(lowered) and not any(word in lowered for word in _MAXIMA) and not _is_time(lowered):
             return True
     return False
+
+
+#: The last words of names that tell when something is tried again, or for how long it is not: retry_at, retry_after.
+_TIMES = frozenset({"at", "on", "after", "before", "until", "time", "delay", "seconds", "interval", "timeout", "ts"})
+
+
+def _is_time(name: str) -> bool:
+    return name.rpartition("_")[2] in _TIMES

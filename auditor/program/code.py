@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from auditor.findings import Place
 from auditor.frozen import dataclass
 from auditor.lines import decode
-from auditor.program.bounds import functions_comparing_attempts
+from auditor.program.bounds import functions_comparing_attempts, functions_comparing_on_failure
 from auditor.program.small import is_small
 from auditor.program.tree import Words, bodies_of, descend, last_name, literal, statements_in, words_of
 from auditor.program.turns import takes_turns
@@ -375,6 +375,11 @@ class ModuleInfo:
     def comparing_attempts(self) -> tuple[str, ...]:
         """The qualified names of its functions that hold an attempt counter against a maximum."""
         return tuple(functions_comparing_attempts(self))
+
+    @cached_property
+    def comparing_on_failure(self) -> tuple[str, ...]:
+        """Those of them that do so nowhere but where something has failed."""
+        return tuple(functions_comparing_on_failure(self))
 
     @cached_property
     def text(self) -> str:

@@ -391,7 +391,7 @@ class LeaseQueue:
     @cached_property
     def bounded_by(self) -> At | None:
         """What stops taking a job back once it has been tried often enough, by itself."""
-        return next((at for at in self.takers if at.step.bounded), None)
+        return next((at for at in (*self.takers, *self._picks) if at.step.bounded), None)
 
     @property
     def leaves_lost_jobs(self) -> bool:

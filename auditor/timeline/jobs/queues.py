@@ -544,6 +544,7 @@ class Queues:
         }
         # What claims jobs, and gives up those of them that were tried too often, does so before their work.
         failing -= {told.symbol for told in self._of(table, StepKind.CLAIM)}
+        failing.update(name for module in self._program.modules for name in module.comparing_on_failure)
         compared = self._comparing(table)
         within = self._in_functions.bound_of(table)
         if within is Bound.ALWAYS or any(function not in failing for function in compared):
