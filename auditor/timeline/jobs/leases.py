@@ -6,6 +6,7 @@ told of it; what is only defined in SQL files counts where it is asked whether s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -167,6 +168,19 @@ class LeaseQueue:
     def _is_of_the_job(self, step: Step) -> bool:
         """Whether a step is about the job, and not about another state of the same row: what became of a document."""
         return not (step.state_in and self._states_in) or step.state_in in self._states_in
+
+    @property
+    def parts(self) -> Iterator[LeaseQueue]:
+        """The kinds of jobs done for the rows of one table, each with a state of its own, if there are several."""
+        columns = {claim.step.state_in for claim in self.claims} - {""}
+        if len(columns | {at.step.state_in for at in self.ran if at.step.by_id} - {""}) < 2:
+            return
+        for column in sorted(one for one in columns if tells_of_part(one, self.table)):
+            ran = tuple(at for at in self.ran if _is_of_part(at.step, column))
+            defined = tuple(step for step in self.defined if _is_of_part(step, column))
+            part = replace(self, ran=ran, defined=defined)
+            if part.claims and part.is_worked_off:
+                yield part
 
     @cached_property
     def _is_beside(self) -> bool:
@@ -486,6 +500,12 @@ class LeaseQueue:
         """Whether something tells, while the work runs, that it still runs: in the job's row or for its worker."""
         of_workers = any(step.by_worker and not step.watches for step in self.may_any_of(StepKind.REAP))
         return of_workers or any(True for _ in self.may_any_of(StepKind.EXTEND))
+
+
+def _is_of_part(step: Step, column: str) -> bool:
+    """Whether a step may be about the state that a column holds; what asks for jobs in hand may ask for it, too."""
+    other = tells_of_part(step.state_in, step.table) if step.state_in else False
+    return step.state_in == column or (not other and "running" in step.asks)
 
 
 def _is_overdue(step: Step) -> bool:
