@@ -44,7 +44,7 @@ def _of_jobs(timeline: Timeline) -> Iterator[Finding]:
 
 
 def _of_locks(timeline: Timeline) -> Iterator[Finding]:
-    for lock in timeline.loose_locks():
+    for lock in timeline.unfenced_locks():
         first, *others = lock.ends
         finding = RULE.at(
             first.place,

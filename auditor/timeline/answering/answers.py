@@ -396,9 +396,9 @@ class Timeline:
         """The queues whose jobs are marked as taken, with what is done to them."""
         return self._queues.leases
 
-    def loose_locks(self) -> Iterator[LooseEnd]:
+    def unfenced_locks(self) -> Iterator[LooseEnd]:
         """Locks with a time limit, kept as rows, whose ends name nothing but their keys."""
-        return self._queues.loose_locks()
+        return self._queues.unfenced_locks()
 
     def claims_of_jobs(self) -> Iterator[At]:
         """Every claim that takes jobs, whatever holds them."""

@@ -306,13 +306,7 @@ class LeaseQueue:
     def is_ever_retaken(self) -> bool:
         """Whether anything at all brings back, gives up or looks for jobs whose worker is gone."""
         back = self.may_any_of(StepKind.REAP, StepKind.REQUEUE, StepKind.BURY)
-        # What wakes jobs that wait takes none back that somebody has.
-        wakes = (StepKind.REAP, StepKind.REQUEUE)
-        many = (
-            step
-            for step in back
-            if not step.by_id and (step.kind not in wakes or not step.asks or HELD.intersection(step.asks))
-        )
+        many = (step for step in back if not (step.by_id or only_wakes(step)))
         looks = list(self.may_any_of(StepKind.LOOK, StepKind.CLAIM))
         stalled = any(map(self._takes_stalled, looks)) or any(one.kind is StepKind.LOOK and one.states for one in looks)
         # Who locks those that somebody has, and not one by its id, looks after them.
@@ -554,6 +548,12 @@ class Seen(NamedTuple):
     done_at_once: frozenset[Place]
     told_again: frozenset[Place]
     unread: frozenset[tuple[Place, str]]
+
+
+def only_wakes(step: Step) -> bool:
+    """Whether a step makes jobs begin that wait, and so takes none back that somebody has."""
+    back = step.kind in (StepKind.REAP, StepKind.REQUEUE)
+    return back and bool(step.asks) and not HELD.intersection(step.asks)
 
 
 def queues_of(told: Iterable[Told], seen: Seen, looked_after: frozenset[str] = frozenset()) -> tuple[LeaseQueue, ...]:

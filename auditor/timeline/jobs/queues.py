@@ -14,7 +14,7 @@ from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_queue, is_run_at, is_schedule, is_started, names_queue
 from auditor.timeline.jobs.holds import LooseEnd, loose_ends
 from auditor.timeline.jobs.in_functions import Bound, InFunctions
-from auditor.timeline.jobs.leases import ENDS, At, LeaseQueue, Seen, queues_of
+from auditor.timeline.jobs.leases import ENDS, At, LeaseQueue, Seen, only_wakes, queues_of
 from auditor.timeline.jobs.looked_after import looked_after_beside, sweeps_by_name
 from auditor.timeline.jobs.offered import read_and_marked
 from auditor.timeline.jobs.redelivered import told_again
@@ -363,7 +363,7 @@ class Queues:
         seen = Seen(frozenset(hidden), self._called_off, frozenset(done), again, self._unread)
         return queues_of(self._told, seen, beside)
 
-    def loose_locks(self) -> Iterator[LooseEnd]:
+    def unfenced_locks(self) -> Iterator[LooseEnd]:
         """Locks with a time limit, kept as rows, whose ends name nothing but their keys."""
         return loose_ends(self._told, self._events, {queue.table for queue in self.leases})
 
@@ -481,7 +481,7 @@ class Queues:
         places = [
             told.place
             for told in self._of(claim.table, StepKind.REAP, StepKind.REQUEUE)
-            if not told.step.by_id and not told.step.bounded
+            if not (told.step.by_id or told.step.bounded or only_wakes(told.step))
         ]
         return min(places, key=lambda place: place.path != claim.place.path, default=None)
 
