@@ -277,9 +277,15 @@ def is_schedule(table: str) -> bool:
     return bool(_SCHEDULES & set(words(table))) and not is_mailbox(table)
 
 
+_OF_PEOPLE = ("otp", "password")
+
+
 def is_people(table: str) -> bool:
     """Tables whose counters and locks are about people: OTP codes, logins."""
-    return bool(_PEOPLE & set(words(table))) and not is_queue(table)
+    split = words(table)
+    # Mappers write the words of a class together: otpchallenge, passwordreset.
+    people = bool(_PEOPLE.intersection(split)) or any(word.startswith(_OF_PEOPLE) for word in split)
+    return people and not is_queue(table)
 
 
 def is_run_log(table: str) -> bool:

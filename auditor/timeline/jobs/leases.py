@@ -510,7 +510,9 @@ def _is_overdue(step: Step) -> bool:
 def _is_loose(at: At) -> bool:
     step = at.step
     # To undo a failure, or to give a job back, is also what people do by hand.
-    by_worker = step.kind is not StepKind.REQUEUE or step.counts or step.tells_error or (step.bounded and step.one)
+    # So it is where the attempts begin anew, or where the error is taken away.
+    failed = step.tells_error and not (step.fixed_error and step.resets)
+    by_worker = step.kind is not StepKind.REQUEUE or step.counts or failed or (step.bounded and step.one)
     # A job that still waits, or has failed, is nobody's: it is called off, or tried again.
     waits = bool(step.asks) and set(step.asks) <= {"queued", "failed"}
     return step.by_id and not step.fence and not at.is_held and by_worker and not waits and not _is_overdue(step)
