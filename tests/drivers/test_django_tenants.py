@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from auditor.drivers.django_tenants import METHODS
+
 pytest.importorskip("django_tenants")
 
 #: It takes settings and installed applications of its own, so it runs in a process of its own.
@@ -60,6 +62,7 @@ connection.set_tenant(found)
 seen["put back"] = path()
 connection.set_schema_to_public()
 seen["at home"] = path()
+seen["unknown"] = [name for name in sys.argv[2:] if not callable(getattr(connection, name, None))]
 print(json.dumps(seen))
 """
 
@@ -68,9 +71,8 @@ def test_what_the_object_remembers_outlives_rollbacks_and_connections(database: 
     told = conninfo_to_dict(database)
     given = {"NAME": told["dbname"], "USER": told["user"], "HOST": told["host"], "PORT": str(told.get("port", ""))}
     (tmp_path / "program.py").write_text(PROGRAM)
-    ran = subprocess.run(
-        [sys.executable, "program.py", json.dumps(given)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "program.py", json.dumps(given), *METHODS]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == {
         "at first": "public",
@@ -80,4 +82,5 @@ def test_what_the_object_remembers_outlives_rollbacks_and_connections(database: 
         "after the block": "two",
         "put back": "two",
         "at home": "public",
+        "unknown": [],
     }
