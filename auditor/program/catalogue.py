@@ -157,6 +157,8 @@ class Catalogue:
         self.roles: dict[str, list[RoleFacts]] = {}
         self.keys = Keys()
         self.located: list[Located] = []
+        #: Conditions of policies that are kept apart from them.
+        self.clauses: list[PolicyFact] = []
         #: Where functions are dropped, by their names.
         self.drops: dict[str, list[Place]] = {}
         #: The names of functions that revisions, run in their order, have dropped in the end.

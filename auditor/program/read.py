@@ -11,6 +11,7 @@ from auditor import drivers
 from auditor.drivers.model import Binding
 from auditor.files import Role, SourceFile, read
 from auditor.program.autocommit import hands_out_autocommit
+from auditor.program.clauses import READS, are_put_in, clause
 from auditor.program.composed import compositions
 from auditor.program.migrations import taken_back
 from auditor.program.origins import Origin
@@ -151,6 +152,9 @@ def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progres
         _load_users(program, [file for file in left if file.language == "python"], jobs)
     for file in (file for file, numbers in found.items() if switch in numbers):
         program.autocommit_of |= _in_autocommit(program, file)
+    if are_put_in(program.catalogue):
+        for module in program.modules:
+            _take_clauses(program, module)
     return program
 
 
@@ -304,6 +308,18 @@ def _take_definitions(program: Program, module: ModuleInfo) -> None:
     if _POLICY.encode() in folded:
         for place, text, origins in compositions(module, _POLICY):
             _take_text(program, text, origins, module.place(place), back)
+
+
+def _take_clauses(program: Program, module: ModuleInfo) -> None:
+    """The conditions that a module keeps for policies which others make."""
+    if READS.encode() not in module.data:
+        return
+    for part in module.words.texts:
+        text, origins = _text_of(part, module)
+        if READS in text and _POLICY not in text.lower():
+            fact = clause(text, _locator(program, origins, module.place(part.span)))
+            if fact is not None:
+                program.catalogue.clauses.append(fact)
 
 
 def _take_text(

@@ -80,19 +80,22 @@ class Security:
             empty = any(outcome.empty == "raises" for outcome in outcomes)
             using = self._outcomes(fact.policy.using)
             opens = using is not None and "shows" in (using.missing, using.empty) and fact.policy.permissive
+            # What a condition that is kept apart shows may be narrowed by what is put in beside it.
+            apart = not fact.policy.table.name
             yield JudgedPolicy(
                 fact.place,
                 self._read_at(fact),
                 settings[0],
                 "both" if missing and empty else "missing" if missing else "empty" if empty else None,
-                opens,
-                self._sure_of(settings),
+                opens and not apart,
+                min(self._sure_of(settings), Confidence.MEDIUM) if apart else self._sure_of(settings),
                 self._read_by(fact),
             )
 
     def _current(self) -> Iterator[PolicyFact]:
         for facts in self._catalogue.tables.values():
             yield from current(facts)
+        yield from self._catalogue.clauses
 
     def _outcomes(self, expression: str | None) -> Outcomes | None:
         if expression is None:
