@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     Body = Callable[[State, Value, Flow], list[State]]
 
 _ENTERS = ("enter_context", "enter_async_context")
+#: How a block is left whose generator has not come to its yield.
+_NOT_ENTERED = Text("not entered")
 
 
 class Blocks:
@@ -122,7 +124,10 @@ class Blocks:
             return self._instance(manager, body, state, frame, flow, span)
         if isinstance(manager, Made):
             return self._library(manager, body, state, frame, flow, span)
-        # What an unseen object opens for its block is over with it, committed or not.
+        return self._unseen(body, state, flow)
+
+    def _unseen(self, body: Body, state: State, flow: Flow) -> list[State]:
+        """What an unseen object opens for its block is over with it, committed or not."""
         return self._around(
             state,
             lambda start, out: body(start, UNKNOWN, out),
@@ -234,16 +239,21 @@ class Blocks:
             return merge(ends)
 
         inner = Flow()
-        results = self.walker.coroutines.pending(
-            manager, Invocation((), (), state, frame, inner, manager.site), on_yield
-        )
+        at_start = Invocation((), (), state.bind(key, "how", _NOT_ENTERED), frame, inner, manager.site)
+        results = self.walker.coroutines.pending(manager, at_start, on_yield)
         flow.raises.extend((after.unbind(key), raised) for after, raised in inner.raises)
         states: list[State] = []
-        for after, _ in results:
+        for after, ended_with in results:
             how = after.get(key, "how")
             value = after.get(key, "value") or UNKNOWN
             left = after.unbind(key)
-            if how == Text("return"):
+            if how == _NOT_ENTERED and ended_with != NONE:
+                states.extend(self._unseen(body, left, flow))  # it was not followed
+            elif how == _NOT_ENTERED and manager.manager and manager.function.info.node.is_generator:
+                # A generator that comes to its end without its yield is refused by contextlib.
+                refused = self.walker.raised("raise", External("builtins.RuntimeError"), span, frame)
+                flow.raises.append((self.walker.failed(left, refused), refused))
+            elif how == Text("return"):
                 flow.returns.append((left, value))
             elif how == Text("break"):
                 flow.breaks.append(left)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.reality.faults.comparison import Tally, compare
-from tests.reality.faults.programs import Body, Borrow, Compound, Dialect, Job, Line, Probe, Program
+from tests.reality.faults.programs import Body, Borrow, Compound, Dialect, Job, Line, Managed, Probe, Program
 
 if TYPE_CHECKING:
     from auditor.lab.server import OwnServer
@@ -52,6 +52,15 @@ FOUND: dict[str, Body] = {
     "nor be rolled back to, which is passed over": (
         LOCAL,
         Compound((("with suppress(KeyError):", (block(Line('{run}("COMMIT")'), Probe(), Line("raise KeyError")),)),)),
+        Probe(),
+    ),
+    "a generator that ends before its yield has nothing to enter": (
+        Compound(
+            (
+                ("try:", (Managed((block(Line("raise psycopg.Rollback"), Line("yield conn")),), (LOCAL,)), LOCAL)),
+                ("except RuntimeError:", (Probe(),)),
+            )
+        ),
         Probe(),
     ),
 }
