@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.program.per_module import once_per_module
 from auditor.program.revisions import is_revision, only_downgrades
 from auditor.program.tree import descend
 from auditor.python import nodes
@@ -80,7 +80,7 @@ def only_takes_back(function: FunctionInfo) -> bool:
     return function.node.name in _taking_back(function.module)
 
 
-@cache
+@once_per_module
 def _taking_back(module: ModuleInfo) -> frozenset[str]:
     """The names of the functions that a module gives for the way back: each of its functions asks."""
     return frozenset(value.id for value in _reverses(module) if isinstance(value, nodes.Name))

@@ -6,7 +6,6 @@ The first are walked when they are called, the second are where walks begin.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from auditor import drivers
@@ -14,6 +13,7 @@ from auditor.drivers import alembic
 from auditor.drivers.model import Act
 from auditor.program.code import FunctionInfo
 from auditor.program.kept import ITEMS, STATES
+from auditor.program.per_module import once_per_module
 from auditor.program.reach import Reach
 from auditor.program.tree import descend, words_of
 from auditor.python import nodes
@@ -147,7 +147,7 @@ def _begins_sql(text: nodes.Text) -> bool:
     return isinstance(first, str) and is_sql(first)
 
 
-@cache
+@once_per_module
 def drivers_of(module: ModuleInfo) -> frozenset[str]:
     """The names of the drivers that a module imports; of the one it speaks to, being given its connections."""
     imported = (drivers.imported(part.loads, part.attribute) for part in module.imports)

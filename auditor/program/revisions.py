@@ -9,11 +9,11 @@ import ast
 import heapq
 import posixpath
 import re
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.drivers import alembic
 from auditor.files import Role, read
+from auditor.program.per_module import once_per_module
 from auditor.program.tree import descend
 from auditor.python import nodes
 
@@ -39,7 +39,7 @@ class Revision(NamedTuple):
     matters: bool  #: it changes tables or runs SQL
 
 
-@cache
+@once_per_module
 def is_revision(module: ModuleInfo) -> bool:
     """Whether a module is one of Alembic's revisions."""
     runs = any(isinstance(part, nodes.Function) for part in module.bound.get(alembic.UPGRADE, ()))
