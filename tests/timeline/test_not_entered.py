@@ -98,6 +98,15 @@ def work(conn: Connection):
     conn.execute("SET ROLE 'after'")
 """,
     ),
+    "the block fails, which is swallowed": (
+        NEVER_ASYNC.replace("        raise ValueError\n", ""),
+        """
+async def work(conn: AsyncConnection):
+    async with locked(conn):
+        raise ValueError
+    await conn.execute("SET ROLE 'after'")
+""",
+    ),
     "it yields on another way": (
         NEVER.replace("if conn.", "if wanted() and conn.").replace("if False", "if True"),
         """

@@ -235,7 +235,7 @@ class Blocks:
             )
             ends.extend(before.bind(key, "how", Text("break")) for before in inner.breaks)
             ends.extend(before.bind(key, "how", Text("continue")) for before in inner.continues)
-            out.raises.extend(merge_raises(inner.raises))
+            out.raises.extend((end.bind(key, "how", Text("raise")), one) for end, one in merge_raises(inner.raises))
             return merge(ends)
 
         inner = Flow()

@@ -54,6 +54,13 @@ FOUND: dict[str, Body] = {
         Compound((("with suppress(KeyError):", (block(Line('{run}("COMMIT")'), Probe(), Line("raise KeyError")),)),)),
         Probe(),
     ),
+    "a generator may swallow what its block raises": (
+        Managed(
+            (LOCAL, Compound((("try:", (Line("yield conn"),)), ("except Exception:", (LOCAL,))))),
+            (SESSION, Line("raise KeyError")),
+        ),
+        Probe(),
+    ),
     "a generator that ends before its yield has nothing to enter": (
         Compound(
             (
