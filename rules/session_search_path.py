@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RULE = Rule(
-    "TA106", "session-search-path", Severity.WARNING, triggers=(rb"search_path", rb"set_tenant", rb"set_schema")
+    "TA106",
+    "session-search-path",
+    Severity.WARNING,
+    triggers=(rb"search_path", rb"set_tenant", rb"set_schema", rb"tenant_schemas_celery"),
 )
 
 #: What becomes of the path that a class of connections sets, by whether it is set once.
@@ -39,6 +42,15 @@ def check(timeline: Timeline) -> Iterator[Finding]:
             "the connection is pointed at another schema here, and one way out leaves it there: "
             "whoever uses it next reads and writes that tenant's tables",
         ).see(put_back, "here it is put back")
+        yield finding.sure(Confidence.MEDIUM).mended(
+            "put it back in finally, or use the block that does: with tenant_context(tenant), with schema_context(name)"
+        )
+    for left in timeline.schemas_kept_by_tasks():
+        finding = RULE.at(
+            left.pointed,
+            "the connection is pointed at a tenant's schema here, and the task ends there: "
+            "the next one in this process that names no tenant reads and writes that tenant's tables",
+        ).see(left.place, "the task")
         yield finding.sure(Confidence.MEDIUM).mended(
             "put it back in finally, or use the block that does: with tenant_context(tenant), with schema_context(name)"
         )

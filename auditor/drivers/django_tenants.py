@@ -19,3 +19,5 @@ METHODS = {
 }
 #: Attributes that tell which schema it is.
 ATTRIBUTES = frozenset({"tenant", "schema_name"})
+#: The package that gives each task of Celery's the schema of who sent it, and puts the one before back behind it.
+PUTS_BACK = "tenant_schemas_celery"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import drivers
 from auditor.directives import parse_directive
+from auditor.drivers.model import Binding
 from auditor.files import Role, Skipped, SourceFile, read
 from auditor.findings import Place
 from auditor.lines import decode
@@ -435,6 +436,17 @@ class Program:
             return Version(said.version, "").numbers < version
         names = driver.distributions or (driver.name,)
         return any(self._versions.is_below(name, module.file, version) for name in names)
+
+    @cached_property
+    def binds_on_server(self) -> bool:
+        """Whether a connection whose driver is not told leaves the parameters of a statement to the server."""
+        seen = filter(None, map(drivers.by_name, self._imported))
+        return self._versions.bind_on_server and all(driver.binding is not Binding.CLIENT for driver in seen)
+
+    def uses(self, package: str) -> bool:
+        """Whether the program imports a package, or its project requires the distribution of that name."""
+        loaded = (part.loads.partition(".")[0] for module in self.modules for part in module.imports)
+        return package in loaded or package.replace("_", "-") in self._versions.required
 
     @cached_property
     def holder_checks(self) -> HolderChecks:

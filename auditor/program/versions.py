@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditor import toml
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 _PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*={2,3}\s*(\d+(?:\.\d+)*)(?![\w.*+!-])")
 _REQUIRED = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?([<>=~!][^)]*)")
 _NUMBER = re.compile(r"\d+")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+#: Distributions of drivers that leave the parameters of a statement to the server, and of those that put them in.
+_SERVER_SIDE = frozenset({"asyncpg", "psycopg"})
+_CLIENT_SIDE = re.compile(r"psycopg2|pygresql", re.IGNORECASE)
 
 
 class Version(NamedTuple):
@@ -63,6 +68,20 @@ class Versions:
             if found := self._bounds_in(file).get(_plain(package)):
                 return found <= limit
         return False
+
+    @cached_property
+    def bind_on_server(self) -> bool:
+        """Whether all that the project can reach PostgreSQL with leaves the parameters of a statement to the server.
+
+        It does where such a driver is required, and none is named anywhere that puts them in itself.
+        """
+        named = any(_CLIENT_SIDE.search(_text(file)) for file in self._files)
+        return not self.required.isdisjoint(_SERVER_SIDE) and not named
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """The packages that the project requires for whatever it does, of any version."""
+        return frozenset(name for file in self._files for name in _names(_text(file), file.file))
 
     def _nearest(self, source: str) -> Iterator[SourceFile]:
         """The files that speak for a source, in the order in which they count."""
@@ -137,6 +156,20 @@ def _allowed(text: str, file: str) -> Iterator[tuple[str, str]]:
         found = _REQUIRED.match(line.partition("#")[0].partition(";")[0].strip())
         if found is not None:
             yield _plain(found[1]), found[2]
+
+
+def _names(text: str, file: str) -> Iterator[str]:
+    """The packages that a file requires for whatever its project does, of no version in particular."""
+    if file.endswith(".lock"):
+        return
+    lines = text.splitlines()
+    if file.endswith(".toml"):
+        table = _toml(text)
+        lines = [line for line in _list(_table(table, "project").get("dependencies")) if isinstance(line, str)]
+        yield from map(_plain, _table(table, "tool", "poetry", "dependencies"))
+    for line in lines:
+        if found := _NAME.match(line.strip()):
+            yield _plain(found[0])
 
 
 def _table(value: object, *names: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from auditor import drivers
+from auditor.drivers.django_tenants import PUTS_BACK
 from auditor.findings import Confidence, Place
 from auditor.program.catalogue import UNNAMED
 from auditor.sql.meaning import Kind
@@ -27,6 +28,7 @@ from auditor.timeline.jobs.queues import Claim, JobRun, Queues, Recovery, Unboun
 from auditor.timeline.jobs.repeats import RepeatableCall, repeatable
 from auditor.timeline.jobs.within_call import changed_in_its_call
 from auditor.timeline.model.connection import Autocommit, Deed, Life, Mark, Status
+from auditor.timeline.model.entries import is_task
 from auditor.timeline.model.events import (
     END_OF_BLOCK,
     CallbackRan,
@@ -185,6 +187,17 @@ class Timeline:
         A path that is the same for all, or that only a deployment chooses, may stay.
         """
         return self._lasting.search_path_leaks()
+
+    def schemas_kept_by_tasks(self) -> Iterator[LeftPointed]:
+        """Connections that a task leaves in a tenant's schema, where nobody puts them back behind each task."""
+        if self.program.uses(PUTS_BACK):
+            return
+        told: set[Place] = set()
+        for left in self.of(LeftPointed):
+            task = self.program.function_at(left.place)
+            if not left.raised and task is not None and is_task(task) and left.pointed not in told:
+                told.add(left.pointed)
+                yield left
 
     def schemas_left(self) -> Iterator[tuple[LeftPointed, Place]]:
         """Connections left in another schema by who puts back, elsewhere, the one that they were found in.

@@ -146,6 +146,11 @@ class Connecting:
         )
         return autocommit if told else Autocommit.UNKNOWN, prepares, client
 
+    def may_bind_in_client(self, driver: Driver, thing: Thing) -> bool:
+        """Whether what a library speaks through, where that is not told, may put parameters in itself."""
+        told = thing in FOR_COROUTINES or self.walker.program.binds_on_server
+        return bool(driver.client_dbapis) and not told
+
     @staticmethod
     def binds_in_client(driver: Driver, factory: Value | None) -> bool:
         return isinstance(factory, External) and drivers.typed_as(factory.name) == (driver, Thing.CLIENT_CURSOR)
@@ -165,7 +170,7 @@ class Connecting:
                 autocommit=autocommit,
                 status=Status.UNKNOWN,
                 prepares_after=prepares,
-                client_cursors=client or (bool(driver.client_dbapis) and thing not in FOR_COROUTINES),
+                client_cursors=client or self.may_bind_in_client(driver, thing),
             )
         if thing in (Thing.CURSOR, Thing.CLIENT_CURSOR):
             return Cursor(key, thing is Thing.CLIENT_CURSOR)

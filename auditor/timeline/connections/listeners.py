@@ -19,6 +19,7 @@ from auditor.timeline.model.invocation import Invocation
 from auditor.timeline.model.state import Flow, merge
 from auditor.timeline.model.values import (
     UNKNOWN,
+    Bound,
     Class,
     Connection,
     External,
@@ -27,6 +28,7 @@ from auditor.timeline.model.values import (
     Made,
     Pool,
     Text,
+    Unknown,
     Value,
     options_of,
 )
@@ -80,7 +82,10 @@ class Listeners:
             elif isinstance(option, Class):
                 who = option.info
             entry = (who, event.value, listener)
-            if isinstance(option, (Pool, Connection, External, Class)) and entry not in self._known:
+            # Of an engine that is only passed in the event tells what it is.
+            unseen = option.receiver if isinstance(option, Bound) and option.name == "sync_engine" else option
+            passed = isinstance(unseen, Unknown) and event.value in (*_EVENTS, _OF_SESSION, _OF_CONNECTION)
+            if (passed or isinstance(option, (Pool, Connection, External, Class))) and entry not in self._known:
                 self._known.append(entry)
 
     def decorated(self, applied: Value, value: Value) -> bool:

@@ -137,7 +137,7 @@ class Pools:
                 thing is Thing.NULL_POOL,
                 autocommit,
                 prepares,
-                client or (bool(driver.client_dbapis) and thing not in FOR_COROUTINES),
+                client or self.walker.database.connecting.may_bind_in_client(driver, thing),
                 (),
                 single=False,
                 root="",

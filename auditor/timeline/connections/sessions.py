@@ -119,7 +119,8 @@ class Sessions:
             null=named == "NullPool",
             autocommit=autocommit,
             prepares_after=prepares,
-            client_cursors=dbapi in driver.client_dbapis,
+            client_cursors=dbapi in driver.client_dbapis
+            and (bool(known) or self.database.connecting.may_bind_in_client(driver, thing)),
             blind=dbapi in driver.blind_dbapis,
             callbacks=(),
             single=alone or named == "StaticPool",
