@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from auditor import drivers
+from auditor.drivers import alembic
 from auditor.drivers.model import Callback
 from auditor.findings import Confidence, Place
 from auditor.program.catalogue import UNNAMED
@@ -104,7 +105,7 @@ class Lasting:
             heir = pooler.place
         pool = self.pools.get(connection.pool) if connection.pool is not None else None
         given = pool is not None and not pool.place.path
-        unseen = kind == "session" and (self._is_cleared(setting.name) or self._any_pool_is_none)
+        unseen = kind == "session" and (self._is_cleared(setting.name) or self._no_pool_keeps)
         if kind == "caller" or unseen or (given and self._any_reset_touches(setting.name)):
             # Who uses the connection next, or which pool it comes from, is not seen.
             sure = Confidence.LOW
@@ -195,9 +196,17 @@ class Lasting:
         )
 
     @cached_property
-    def _any_pool_is_none(self) -> bool:
-        """Whether the program makes a pool that keeps no connections."""
-        return any(pool.null for pool in self.pools.values())
+    def _no_pool_keeps(self) -> bool:
+        """Whether the program makes pools, and none that keeps connections; migrations have one of their own."""
+        made = [pool for pool in self.pools.values() if pool.place.path and not self._is_for_migrations(pool.place)]
+        return bool(made) and all(pool.null for pool in made)
+
+    def _is_for_migrations(self, place: Place) -> bool:
+        module = self.program.module_at(place.path)
+        return module is not None and any(
+            part.loads == f"{alembic.PACKAGE}.context" or (part.loads, part.attribute) == (alembic.PACKAGE, "context")
+            for part in module.imports
+        )
 
     def orphans(self, job_tables: frozenset[str]) -> Iterator[Orphan]:
         """Statements that reach a tenant's table after the transaction in which the tenant was set.
