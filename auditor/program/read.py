@@ -13,6 +13,7 @@ from auditor.files import Role, SourceFile, read
 from auditor.program.autocommit import hands_out_autocommit
 from auditor.program.clauses import READS, are_put_in, clause
 from auditor.program.composed import compositions
+from auditor.program.entities import PACKAGE, entities
 from auditor.program.migrations import taken_back
 from auditor.program.origins import Origin
 from auditor.program.program import Program
@@ -298,6 +299,8 @@ def _load_interfaces(program: Program, owners: Iterable[ClassInfo]) -> None:
 def _take_definitions(program: Program, module: ModuleInfo) -> None:
     """Tables, policies and functions that a module defines in its strings, wherever it sends them."""
     folded = module.data.lower()
+    if PACKAGE.encode() in folded:
+        _take_entities(program, module)
     if not any(word in folded for word in _DEFINES):
         return
     back = frozenset(taken_back(module))
@@ -308,6 +311,15 @@ def _take_definitions(program: Program, module: ModuleInfo) -> None:
     if _POLICY.encode() in folded:
         for place, text, origins in compositions(module, _POLICY):
             _take_text(program, text, origins, module.place(place), back)
+
+
+def _take_entities(program: Program, module: ModuleInfo) -> None:
+    """Policies and functions that a module gives alembic_utils."""
+    for head, definition in entities(module):
+        text, origins = _text_of(definition, module)
+        far = len(head)
+        moved = tuple(one._replace(start=one.start + far, end=one.end + far) for one in origins)
+        _take_text(program, head + text, moved, module.place(definition.span), frozenset())
 
 
 def _take_clauses(program: Program, module: ModuleInfo) -> None:

@@ -220,8 +220,19 @@ class _Reader:
             if every == unequal:
                 return logic.negated(found) if every else found
             return logic.strict(lambda *_: logic.EITHER, found)
-        found = logic.equal(self.value(node.this), self.value(right))
+        alike = self._is_itself(node.this, right) or self._is_itself(right, node.this)
+        found = TRUE if alike else logic.equal(self.value(node.this), self.value(right))
         return logic.negated(found) if unequal else found
+
+    def _is_itself(self, column: Any, other: Any) -> bool:
+        """Whether a column is compared with itself: with what falls back on it, and has nothing before that."""
+        if not isinstance(column, exp.Column) or not isinstance(other, exp.Anonymous):
+            return False
+        if function_name(other) != "coalesce" or self.value(column) != SOME:
+            return False
+        *before, last = other.expressions
+        same = isinstance(last, exp.Column) and self.nodes.column(last)[:4] == self.nodes.column(column)[:4]
+        return bool(same and _coalesced(self, before) == NULL)
 
     def distinct(self, node: exp.Expression) -> Value:
         found = logic.distinct(self.value(node.this), self.value(node.args.get("expression")))
