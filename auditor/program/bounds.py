@@ -1,4 +1,4 @@
-"""Where Python code compares the number of attempts with a maximum."""
+"""Where Python code compares the number of attempts with a maximum, or the age of something with now."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from auditor.program.tree import descend, last_name, literal
 from auditor.python import nodes
+from auditor.sql.words import is_moment, is_past, is_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,3 +102,26 @@ _TIMES = frozenset({"at", "on", "after", "before", "until", "time", "delay", "se
 
 def _is_time(name: str) -> bool:
     return name.rpartition("_")[2] in _TIMES
+
+
+#: What a clock is asked by.
+_NOW = frozenset({"now", "utcnow", "time", "monotonic"})
+
+
+def functions_comparing_ages(module: ModuleInfo) -> Iterator[str]:
+    """The qualified names of the functions that ask by the clock whether the time of something is up."""
+    for function in module.functions():
+        names = function.words.names
+        if not _NOW.isdisjoint(names) and any(map(_is_of_the_past, names)) and any(map(_by_size, function.words.compares)):
+            yield function.qualname
+
+
+def _is_of_the_past(name: str) -> bool:
+    return (is_moment(name) and not is_past(name)) or is_until(name)
+
+
+def _by_size(part: nodes.Compare) -> bool:
+    """Whether two things are compared by their size, and neither is a number."""
+    sides = (part.left, *part.rights)
+    sized = any(operator in ("<", "<=", ">", ">=") for operator in part.operators)
+    return sized and not any(isinstance(side, nodes.Constant) for side in sides)

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 from auditor.findings import Place
 from auditor.frozen import dataclass
 from auditor.lines import decode
-from auditor.program.bounds import functions_comparing_attempts, functions_comparing_on_failure
+from auditor.program.bounds import (
+    functions_comparing_ages,
+    functions_comparing_attempts,
+    functions_comparing_on_failure,
+)
 from auditor.program.small import is_small
 from auditor.program.tree import Words, bodies_of, descend, last_name, literal, statements_in, words_of
 from auditor.program.turns import takes_turns
@@ -380,6 +384,11 @@ class ModuleInfo:
     def comparing_on_failure(self) -> tuple[str, ...]:
         """Those of them that do so nowhere but where something has failed."""
         return tuple(functions_comparing_on_failure(self))
+
+    @cached_property
+    def comparing_ages(self) -> tuple[str, ...]:
+        """The qualified names of its functions that ask by the clock whether the time of something is up."""
+        return tuple(functions_comparing_ages(self))
 
     @cached_property
     def text(self) -> str:

@@ -248,7 +248,7 @@ class Statements:
             after = replace(after, tenant_tables=before.tenant_tables.union(tables))
         if not after.in_transaction and after.status is not Status.UNKNOWN:
             return after
-        known = frozenset(mark.table for mark in job.looked)
+        known = frozenset(mark.table for mark in (*job.looked, *job.claims))
         marks = marks or tuple(marks_beside(self.walker, statement, after, tables, place, run.call.frame, known))
         if not after.in_transaction:
             for mark in locks_among(marks):

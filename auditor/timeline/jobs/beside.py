@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.program.holders import tells_holder
+from auditor.program.tree import descend
+from auditor.python import nodes
 from auditor.sql.meaning import Kind, Query, Statement
 from auditor.sql.queue_view import named_from_outside, names_one
 from auditor.sql.tokens import tokenize
@@ -12,7 +14,7 @@ from auditor.sql.words import is_flag, is_queue, is_status
 from auditor.timeline.model.connection import READ, ConnectionState, Deed, Mark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from auditor.findings import Place
     from auditor.program.code import FunctionInfo
@@ -33,7 +35,7 @@ def marks_beside(
 ) -> Iterator[Mark]:
     """What is done to a job, or to a table whose jobs were claimed in this transaction, and is no step of a queue.
 
-    `looked` are the tables of which jobs were looked for before: what is locked of them are jobs, however called.
+    `looked` are the tables of which jobs were looked for or taken before: what is locked of them are jobs, however called.
     """
     claimed = {mark.table for mark in after.pending if mark.deed is Deed.CLAIM}
     if statement.kind in _CHANGES:
@@ -43,7 +45,7 @@ def marks_beside(
     locks = [query for query in statement.queries if query.lock is not None and names_one(query)]
     held = [table for table in tables if table in claimed | looked or is_queue(table)] if locks else []
     if held:
-        proves = any(map(_asks, locks)) or _reads(statement) or _looks(walker, frame)
+        proves = any(map(_asks, locks)) or _reads(statement) or _looks(walker, frame, after.begun)
         yield from (Mark(Deed.HOLD, place, table, proves=proves) for table in held)
         return
     if locks and _reads(statement):
@@ -91,9 +93,23 @@ def _reads(statement: Statement) -> bool:
     return False
 
 
-def _looks(walker: Walker, frame: Frame) -> bool:
-    """Whether a function that is running looks at what was read of the job."""
-    return walker.program.holder_checks.asked_by(_running(frame))
+def _looks(walker: Walker, frame: Frame, begun: Place | None) -> bool:
+    """Whether a function that is running looks at what was read of the job, while the lock is held."""
+    return walker.program.holder_checks.asked_by(_under(_running(frame), begun))
+
+
+def _under(running: Iterable[FunctionInfo], begun: Place | None) -> Iterator[FunctionInfo]:
+    """The functions, up to the one whose block is the transaction: whoever called that has looked before, or later."""
+    for function in running:
+        yield function
+        if begun is not None and function.module.path == begun.path and _has_block(function, begun):
+            return
+
+
+def _has_block(function: FunctionInfo, begun: Place) -> bool:
+    """Whether a transaction that begins there is a block of the function."""
+    blocks = (part for part in descend(function.node) if isinstance(part, nodes.With))
+    return any(function.module.place(context.span) == begun for block in blocks for context, _ in block.items)
 
 
 def _running(frame: Frame) -> Iterator[FunctionInfo]:

@@ -107,6 +107,8 @@ class LeaseQueue:
     told_again: frozenset[Place] = frozenset()
     #: The statements whose functions are told something and look at it nowhere, with what it is called.
     unread: frozenset[tuple[Place, str]] = frozenset()
+    #: The functions that ask by the clock whether the time of something is up.
+    timed: frozenset[str] = frozenset()
     #: Something asks for stalled jobs by another table's time limit, and reads this table beside it.
     watched_beside: bool = False
 
@@ -217,8 +219,17 @@ class LeaseQueue:
             and self._is_of_the_job(at.step)
         ]
         one_by_one = self.every(StepKind.REQUEUE, StepKind.FAIL, StepKind.BURY)
-        rescues = (at for at in one_by_one if at.step.by_id and any(_is_found_by(at, look) for look in looks))
+        rescues = (at for at in one_by_one if at.step.by_id and any(self._is_found_by(at, look) for look in looks))
         return tuple({(at.place, at.step.kind): at for at in rescues}.values())
+
+    def _is_found_by(self, rescue: At, look: At) -> bool:
+        """Whether one function looks for jobs and has the rescue done, itself or by a function that it calls for that."""
+        if rescue.ran.symbol == look.ran.symbol:
+            return True
+        together = rescue.ran.caller == look.ran.symbol or look.ran.caller == rescue.ran.symbol
+        # Who asks a service what has become of a job, and notes the answer, rescues none.
+        lost = bool(look.step.watches or HELD & set(rescue.step.asks))
+        return together and (lost or not self.timed.isdisjoint((rescue.ran.symbol, look.ran.symbol)))
 
     @cached_property
     def gives_back(self) -> tuple[At, ...]:
@@ -518,14 +529,6 @@ def _is_loose(at: At) -> bool:
     return step.by_id and not step.fence and not at.is_held and by_worker and not waits and not _is_overdue(step)
 
 
-def _is_found_by(rescue: At, look: At) -> bool:
-    """Whether one function looks for jobs and has the rescue done, itself or by a function that it calls for that."""
-    if rescue.ran.symbol == look.ran.symbol:
-        return True
-    together = rescue.ran.caller == look.ran.symbol or look.ran.caller == rescue.ran.symbol
-    return together and bool(look.step.watches or HELD & set(rescue.step.asks))
-
-
 def _renews(beat: At, taker: At) -> bool:
     return taker.step.watches in beat.step.sets or not taker.step.watches
 
@@ -550,6 +553,7 @@ class Seen(NamedTuple):
     done_at_once: frozenset[Place]
     told_again: frozenset[Place]
     unread: frozenset[tuple[Place, str]]
+    timed: frozenset[str]
 
 
 def only_wakes(step: Step) -> bool:

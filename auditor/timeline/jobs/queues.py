@@ -360,7 +360,7 @@ class Queues:
         done = {run.claim.place for run in self.runs if run.ends_jobs}
         beside = looked_after_beside(self._events) | sweeps_by_name(self._program, self._put_back)
         again = told_again(self._program, self._told)
-        seen = Seen(frozenset(hidden), self._called_off, frozenset(done), again, self._unread)
+        seen = Seen(frozenset(hidden), self._called_off, frozenset(done), again, self._unread, self._timed)
         return queues_of(self._told, seen, beside)
 
     def unfenced_locks(self) -> Iterator[LooseEnd]:
@@ -376,6 +376,11 @@ class Queues:
             function = self._program.function_at(call)
             found.update((place, name) for name in (unread_parameters(function) if function is not None else ()))
         return frozenset(found)
+
+    @property
+    def _timed(self) -> frozenset[str]:
+        """The functions that ask by the clock whether the time of something is up."""
+        return frozenset(name for module in self._program.modules if not module.test for name in module.comparing_ages)
 
     @property
     def _put_back(self) -> dict[str, frozenset[str]]:
@@ -473,8 +478,10 @@ class Queues:
                 yield At(step, told.ran, told.place)
 
     def reaper_counts(self, table: str) -> bool:
-        """Whether what takes back stalled jobs counts the attempt that was lost."""
-        return any(told.step.counts for told in self._of(table, StepKind.REAP, StepKind.REQUEUE) if not told.step.by_id)
+        """Whether what takes back stalled jobs, many at once or one by one, counts the attempt that was lost."""
+        many = (told.step for told in self._of(table, StepKind.REAP, StepKind.REQUEUE) if not told.step.by_id)
+        rescues = (at.step for queue in self.leases if queue.table == table for at in queue.rescues)
+        return any(step.counts for step in (*many, *rescues))
 
     def recovery(self, claim: Mark) -> Place | None:
         """What gives the stalled jobs of a claim's table back however often they were tried, the nearest if several."""
