@@ -23,9 +23,15 @@ _MAXIMA = ("max", "limit", "allowed", "total")
 #: What functions are called that tell how long to wait for the next attempt.
 _DELAYS = ("delay", "backoff", "back_off", "countdown", "interval")
 
+#: What the names of functions are made of that only tell somebody.
+_TELLS = frozenset({"format", "render", "describe", "display", "print", "show", "repr", "str"})
+
 
 def functions_comparing_attempts(module: ModuleInfo) -> Iterator[str]:
-    """The qualified names of the functions that compare an attempt counter by size; what tells a delay ends nothing."""
+    """The qualified names of the functions that compare an attempt counter by size.
+
+    What tells a delay ends nothing, nor does what only tells people.
+    """
     for function in module.functions():
         if _comparisons(function):
             yield function.qualname
@@ -40,7 +46,8 @@ def functions_comparing_on_failure(module: ModuleInfo) -> Iterator[str]:
 
 
 def _comparisons(function: FunctionInfo) -> list[nodes.Compare]:
-    if any(word in function.node.name.lower() for word in _DELAYS):
+    name = function.node.name.lower()
+    if any(word in name for word in _DELAYS) or not _TELLS.isdisjoint(name.split("_")):
         return []
     compares = [part for part in function.words.compares if _compares(part)]
     turns = _turns(function) if compares else frozenset()
@@ -112,7 +119,11 @@ def functions_comparing_ages(module: ModuleInfo) -> Iterator[str]:
     """The qualified names of the functions that ask by the clock whether the time of something is up."""
     for function in module.functions():
         names = function.words.names
-        if not _NOW.isdisjoint(names) and any(map(_is_of_the_past, names)) and any(map(_by_size, function.words.compares)):
+        if (
+            not _NOW.isdisjoint(names)
+            and any(map(_is_of_the_past, names))
+            and any(map(_by_size, function.words.compares))
+        ):
             yield function.qualname
 
 

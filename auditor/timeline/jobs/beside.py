@@ -35,7 +35,8 @@ def marks_beside(
 ) -> Iterator[Mark]:
     """What is done to a job, or to a table whose jobs were claimed in this transaction, and is no step of a queue.
 
-    `looked` are the tables of which jobs were looked for or taken before: what is locked of them are jobs, however called.
+    `looked` are the tables of which jobs were looked for, or taken, before: what is locked of them are jobs, however
+    called.
     """
     claimed = {mark.table for mark in after.pending if mark.deed is Deed.CLAIM}
     if statement.kind in _CHANGES:

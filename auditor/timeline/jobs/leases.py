@@ -223,7 +223,7 @@ class LeaseQueue:
         return tuple({(at.place, at.step.kind): at for at in rescues}.values())
 
     def _is_found_by(self, rescue: At, look: At) -> bool:
-        """Whether one function looks for jobs and has the rescue done, itself or by a function that it calls for that."""
+        """Whether a function looks for jobs and has the rescue done, itself or by one that it calls for that."""
         if rescue.ran.symbol == look.ran.symbol:
             return True
         together = rescue.ran.caller == look.ran.symbol or look.ran.caller == rescue.ran.symbol

@@ -39,6 +39,7 @@ def read_and_marked(program: Program, told: Iterable[Told], events: Iterable[Eve
     if any(isinstance(event, Ran) and guards(event.statement) for event in events):
         return
     yield from _taken_by_callers(program, told)
+    yield from _given_to_handlers(program, told)
     claimed = {one.step.table for one in told if one.step.kind is StepKind.CLAIM}
     for look in ran:
         assert look.ran is not None
@@ -83,6 +84,57 @@ def _taken_by_callers(program: Program, told: list[Told]) -> Iterator[Unguarded]
         if _calls_both(program, look.symbol, mark.symbol):
             sure = min(read.before.sure, ran.before.sure, Confidence.MEDIUM)
             yield Unguarded(mark.place, ran.call, look.step.table, look.place, None, False, sure, mark.symbol)
+
+
+def _given_to_handlers(program: Program, told: list[Told]) -> Iterator[Unguarded]:
+    """Jobs that a loop reads and gives to whatever handles them, which marks each by its id and asks nothing."""
+    claims: dict[str, list[tuple[Told, Ran]]] = {}
+    for one in told:
+        if one.step.kind is StepKind.CLAIM and one.ran is not None:
+            claims.setdefault(one.step.table, []).append((one, one.ran))
+    for look in told:
+        marks = claims.get(look.step.table, [])
+        if look.ran is None or not marks or look.ran.before.isolation in REFUSING or not _marks_only(marks):
+            continue
+        function = program.function_at(look.place) if _waits(look.step) else None
+        if function is None or function.takes_turns or not _runs_handlers(function.node):
+            continue
+        mark, ran = marks[0]
+        sure = min(look.ran.before.sure, ran.before.sure, Confidence.MEDIUM)
+        yield Unguarded(mark.place, ran.call, look.step.table, look.place, None, False, sure, mark.symbol)
+
+
+def _waits(step: Step) -> bool:
+    return step.kind is StepKind.LOOK and step.waiting and not step.by_id and not step.watches
+
+
+def _marks_only(marks: list[tuple[Told, Ran]]) -> bool:
+    """Whether all that takes jobs of a table marks one by its id: none of them is locked, or asked for once more."""
+    return all(_marks(mark.step, ran) and mark.step.how == "lease" for mark, ran in marks)
+
+
+def _runs_handlers(function: nodes.Node) -> bool:
+    """Whether each turn of a loop looks up what handles the thing that it goes through, and calls that with it."""
+    for loop in (part for part in descend(function) if isinstance(part, nodes.For)):
+        if not isinstance(loop.target, nodes.Name):
+            continue
+        within = list(descend(loop.body))
+        found = {
+            name.id
+            for one in within
+            if isinstance(one, nodes.Assign) and isinstance(one.value, (nodes.Call, nodes.Subscript))
+            for name in one.targets
+            if isinstance(name, nodes.Name)
+        }
+        for call in (part for part in within if isinstance(part, nodes.Call)):
+            called = call.function
+            if isinstance(called, nodes.Name) and called.id in found and _names(call, loop.target.id):
+                return True
+    return False
+
+
+def _names(call: nodes.Call, name: str) -> bool:
+    return any(isinstance(part, nodes.Name) and part.id == name for part in descend(call))
 
 
 def is_offered(step: Step, symbol: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.findings import Confidence
 from auditor.frozen import dataclass
 from auditor.program.catalogue import UNNAMED, is_unnamed
+from auditor.program.engines import is_for_another
 from auditor.program.unread import unread_parameters
 from auditor.sql.queue import Step, StepKind
 from auditor.sql.words import is_queue, is_run_at, is_schedule, is_started, names_queue
@@ -572,7 +573,8 @@ class Queues:
             return
         for module in self._program.modules:
             if not module.test:
-                yield from module.comparing_attempts
+                # What keeps jobs in another database looks at its own.
+                yield from (name for name in module.comparing_attempts if not is_for_another(module.path, name))
 
     def _bounds_of(self, table: str) -> Iterator[Told]:
         """What holds attempts against a maximum, or gives jobs up, in SQL."""
