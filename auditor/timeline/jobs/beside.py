@@ -100,10 +100,14 @@ def _looks(walker: Walker, frame: Frame, begun: Place | None) -> bool:
 
 
 def _under(running: Iterable[FunctionInfo], begun: Place | None) -> Iterator[FunctionInfo]:
-    """The functions, up to the one whose block is the transaction: whoever called that has looked before, or later."""
+    """The functions, up to the one whose block is the transaction: whoever called that has looked before, or later.
+
+    What a generator yields to is done under its lock.
+    """
     for function in running:
         yield function
-        if begun is not None and function.module.path == begun.path and _has_block(function, begun):
+        here = begun is not None and function.module.path == begun.path and not function.node.is_generator
+        if begun is not None and here and _has_block(function, begun):
             return
 
 
