@@ -150,12 +150,16 @@ def is_heartbeat(name: str) -> bool:
     return _ends(name, _HEARTBEAT)
 
 
+#: What is said of a job that is left for later.
+_PUT_OFF = word_set("snooze snoozed sleep sleeping postpone postponed defer deferred delay delayed backoff wait")
 #: What the time of a next turn ends in, whatever that turn is called.
 _TURNS = word_set("at on run time date due ts")
 
 
 def is_run_at(name: str) -> bool:
     split = words(name)
+    if len(split) > 1 and ("after" in (split[0], split[-1]) or (split[-1] == "until" and _PUT_OFF & set(split))):
+        return True  # after_time, ready_after, snoozed_until: not before then
     return _ends(name, _RUN_AT) or (is_next(name) and len(split) > 1 and split[-1] in _TURNS)
 
 

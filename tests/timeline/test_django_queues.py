@@ -151,3 +151,65 @@ def test_a_column_of_truth_values_tells_the_state_of_a_job(tmp_path: Path) -> No
 def codes(folder: Path, files: dict[str, str]) -> list[str]:
     texts = {name: textwrap.dedent(text) for name, text in files.items()}
     return [f"{one.code} at {one.place.path}:{one.place.line}" for one in find(folder, texts)]
+
+
+OWN_METHODS = """
+from django.db import models
+
+
+class Task(models.Model):
+    status = models.CharField(default="created", max_length=20)
+
+    def take(self):
+        self.status = "running"
+
+    def end(self):
+        self.status = "done"
+
+    def put_aside(self):
+        self.status = "failed"
+"""
+
+UNDER_ITS_LOCK = """
+from django.db import transaction
+from app.models import Task
+
+
+def work():
+    with transaction.atomic():
+        task = Task.objects.select_for_update(skip_locked=True).filter(status="created").first()
+        if task is None:
+            return
+        try:
+            with transaction.atomic():
+                run_handler(task)
+        except Exception:
+            task.put_aside()
+            task.save()
+        else:
+            task.delete()
+"""
+
+MARKED = """
+from django.db import transaction
+from app.models import Task
+
+
+def work():
+    with transaction.atomic():
+        task = Task.objects.select_for_update(skip_locked=True).filter(status="created").first()
+        if task is None:
+            return
+        task.take()
+        task.save()
+    run_handler(task)
+    task.end()
+    task.save()
+"""
+
+
+@pytest.mark.parametrize(("worker", "codes"), [(UNDER_ITS_LOCK, []), (MARKED, ["TA401"])], ids=["failed", "taken"])
+def test_what_a_row_does_to_itself_is_saved_with_it(tmp_path: Path, worker: str, codes: list[str]) -> None:
+    """A method of the model that only sets attributes is followed: it is no work, and what it sets is what is saved."""
+    files = {"app/__init__.py": "", "app/models.py": OWN_METHODS, "app/worker.py": worker}
+    assert [one.code for one in find(tmp_path, files)] == codes

@@ -373,3 +373,50 @@ IN_SAVEPOINT = """
 def test_work_in_a_savepoint_leaves_the_transaction_as_it_was(tmp_path: Path, work: str, refused: bool) -> None:
     told = codes(tmp_path, textwrap.dedent(IN_SAVEPOINT.replace("WORK", work)))
     assert any(one.startswith("TA303") for one in told) is refused
+
+
+@pytest.mark.parametrize("column", ["after_time", "ready_after", "snoozed_until", "next_run"])
+def test_a_time_that_a_job_is_not_run_before_is_waited_for(tmp_path: Path, column: str) -> None:
+    """Whatever the column is called, what puts a failed job off leaves it something to wait for (TA306)."""
+    source = f"""
+        import psycopg
+
+        TAKE = \"\"\"SELECT id FROM jobs WHERE status = 'queued' AND attempts < 5 LIMIT 1 FOR UPDATE SKIP LOCKED\"\"\"
+        BACK = "UPDATE jobs SET status = 'queued', attempts = attempts + 1, last_error = %s{{}} WHERE id = %s"
+
+        def work(conn: psycopg.Connection):
+            job = conn.execute(TAKE).fetchone()
+            try:
+                with conn.transaction():
+                    run_handler(job)
+            except Exception as error:
+                conn.execute(BACK, (str(error), job[0]))
+            conn.commit()
+    """
+    assert [one for one in codes(tmp_path, textwrap.dedent(source.format(""))) if one.startswith("TA306")]
+    put_off = textwrap.dedent(source.format(f", {column} = now() + interval '1 minute'"))
+    assert not [one for one in codes(tmp_path, put_off) if one.startswith("TA306")]
+
+
+REFUSED = """
+    import psycopg
+
+    TAKE = "SELECT id, query FROM jobs WHERE status = 'queued' LIMIT 1 FOR UPDATE SKIP LOCKED"
+    COUNT = "UPDATE jobs SET attempts = attempts + 1 WHERE id = %s"
+    BURY = "UPDATE jobs SET status = %s WHERE id = %s AND attempts >= 5"
+
+    def work(conn: psycopg.Connection):
+        job = conn.execute(TAKE).fetchone()
+        try:
+            conn.execute(job[1])
+        except Exception:
+            conn.execute(COUNT, (job[0],))
+            conn.execute(BURY, ("dead", job[0]))
+        conn.commit()
+"""
+
+
+def test_what_is_refused_hides_what_would_have_run_after_it(tmp_path: Path) -> None:
+    """The count is refused, which is told; that what follows it would give the job up is never reached."""
+    assert {one.split()[0] for one in codes(tmp_path, textwrap.dedent(REFUSED))} >= {"TA303"}
+    assert "TA305" not in {one.split()[0] for one in codes(tmp_path, textwrap.dedent(REFUSED))}

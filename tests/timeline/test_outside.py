@@ -579,3 +579,38 @@ def test_autocommit_that_a_function_keeps_to_itself_says_nothing_of_other_sessio
 def test_autocommit_that_is_handed_on_may_be_that_of_any_session(tmp_path: Path, more: str) -> None:
     files = {"worker.py": SAID_OF_AUTOCOMMIT.replace("MORE", ""), "databases.py": dedent(more)}
     assert "TA501" not in {one.code for one in find(tmp_path, files)}
+
+
+ACCOUNTS = """
+import requests
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+
+
+def account_of(conn, name):
+    found = conn.execute("SELECT id FROM accounts WHERE name = %s", (name,)).fetchone()
+    {early}
+    conn.execute("INSERT INTO accounts (name) VALUES (%s) ON CONFLICT DO NOTHING", (name,))
+    return conn.execute("SELECT id FROM accounts WHERE name = %s", (name,)).fetchone()
+
+
+def greet(name):
+    with pool.connection() as conn:
+        account = account_of(conn, name)
+        requests.post("https://example.com", json=account)
+"""
+
+
+@pytest.mark.parametrize(
+    ("early", "sure"),
+    [
+        ("if found:\n        return found", Confidence.LOW),
+        ("if found is not None:\n        return found", Confidence.LOW),
+        ("if not found:\n        print(name)", Confidence.HIGH),
+    ],
+    ids=["there", "is there", "anyway"],
+)
+def test_what_is_made_the_first_time_is_held_the_first_time(tmp_path: Path, early: str, sure: Confidence) -> None:
+    told = [one.confidence for one in find(tmp_path, {"worker.py": ACCOUNTS.format(early=early)}) if one.code == "TA501"]
+    assert told == [sure]

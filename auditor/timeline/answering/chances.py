@@ -25,7 +25,7 @@ def sure_of(program: Program, reached: Reached) -> Confidence:
     # looks for that row.
     tells = reached.of_listener or reached.tells_row
     brief = reached.reach.hands_over and not (reached.in_job or reached.of_worker or tells)
-    if brief or _waits_to_try_again(program, reached) or _is_chosen(program, reached):
+    if brief or _waits_to_try_again(program, reached) or _is_chosen(program, reached) or _makes_once(program, reached):
         return Confidence.LOW
     return min(reached.held.sure, reached.reach.sure)
 
@@ -72,6 +72,25 @@ def _is_chosen(program: Program, reached: Reached) -> bool:
     calls = [(one, last_name(one.function)) for one in parts if isinstance(one, nodes.Call)]
     around = {name for one, name in calls if id(one) in inside and one.span[0] in through}
     return any(name in around for one, name in calls if id(one) not in inside)
+
+
+def _makes_once(program: Program, reached: Reached) -> bool:
+    """Whether rows are only held where a function that gives what there is had to make it: the first time of all."""
+    held = reached.held.held_at
+    function = program.function_at(held) if held is not None and not reached.in_job else None
+    if held is None or function is None:
+        return False
+    before = (part for part in function.node.body if isinstance(part, nodes.If) and part.span[2] < held.line)
+    return any(_gives_what_is_there(part) for part in before)
+
+
+def _gives_what_is_there(part: nodes.If) -> bool:
+    """`if found: return found`, or `if found is not None:`."""
+    test, last = part.test, part.body[-1]
+    if isinstance(test, nodes.Compare) and test.operators == ("is not",):
+        test = test.left
+    given = last.value if isinstance(last, nodes.Return) else None
+    return isinstance(test, nodes.Name) and isinstance(given, nodes.Name) and test.id == given.id
 
 
 def _holds(part: object, line: int) -> bool:

@@ -347,7 +347,7 @@ class Statements:
         """The events that a statement is a witness of: a tenant inherited, outlived, or left on another connection."""
         if statement.kind not in _QUERIES and statement.kind is not Kind.CALL:
             return state
-        if _only_asks(statement):
+        if _only_asks(statement) or _only_sets(statement):
             return state
         renewed = {setting.name for setting in settings}
         symbol = run.call.frame.symbol
@@ -446,6 +446,13 @@ def _only_asks(statement: Statement) -> bool:
     if not statement.setting_reads or statement.settings or statement.reads or statement.writes:
         return False
     return {call.name for call in statement.calls} <= {"current_setting"}
+
+
+def _only_sets(statement: Statement) -> bool:
+    """Whether a statement only sets something: it reaches no row as whoever the session still is."""
+    if not statement.settings or statement.reads or statement.writes:
+        return False
+    return {call.name for call in statement.calls} <= {"set_config", "current_setting"}
 
 
 def _asked(statement: Statement) -> str:

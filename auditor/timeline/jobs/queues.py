@@ -19,7 +19,7 @@ from auditor.timeline.jobs.leases import ENDS, At, LeaseQueue, Seen, only_wakes,
 from auditor.timeline.jobs.looked_after import looked_after_beside, sweeps_by_name
 from auditor.timeline.jobs.offered import read_and_marked
 from auditor.timeline.jobs.redelivered import told_again
-from auditor.timeline.model.connection import Deed, Mark
+from auditor.timeline.model.connection import Deed, Mark, Status
 from auditor.timeline.model.events import Ended, Event, JobEnded, Ran, Taken, Unguarded
 
 if TYPE_CHECKING:
@@ -540,7 +540,11 @@ class Queues:
     def _count_of(self, claim: Claim) -> Place | None:
         if claim.step.counts:
             return claim.mark.place
-        return next((told.place for told in self._of(claim.step.table, StepKind.COUNT)), None)
+        counts = self._of(claim.step.table, StepKind.COUNT)
+        # What an aborted transaction refuses counts nothing, and hides what would have run after it.
+        return next(
+            (told.place for told in counts if told.ran is None or told.ran.before.status is not Status.ABORTED), None
+        )
 
     def _bound_of(self, table: str) -> Bound:
         """Where the attempts of a table are held against a maximum."""

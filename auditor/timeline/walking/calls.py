@@ -233,7 +233,10 @@ class Calls:
     def _is_mapped(value: Value, state: State) -> bool:
         """Whether something is an object that a mapper has fetched, or an object that keeps one."""
         held = state.heap.get(value.key, {}).values() if isinstance(value, Instance) else ()
-        return any(isinstance(one, Row) and bool(one.table) for one in (value, *held))
+        return any(
+            (isinstance(one, Row) and bool(one.table)) or (isinstance(one, Instance) and one.row)
+            for one in (value, *held)
+        )
 
     def walked(self, info: FunctionInfo, inner: Frame, call: Invocation) -> Outcome:
         """Each way out of a function's body, with its arguments bound."""
