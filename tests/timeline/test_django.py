@@ -314,3 +314,42 @@ def pay(request, pk):
     claims = MODELS[MODELS.index("class Jobs") : MODELS.index("class Job(")]
     models = MODELS.replace(claims, "").replace("Jobs.as_manager", "models.Manager")
     assert codes(tmp_path, source, models=models) == []
+
+
+GIVEN_TOGETHER = """
+from django.db import connection
+
+
+def put(name, value):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config(%s, %s, false)", [f"app.{name}", value])
+
+
+class TenantMiddleware:
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        values = {}
+        values["user_id"] = request.user.id
+        values["tenant_id"] = request.tenant.id
+        for name, value in values.items():
+            [first]
+            if value is not None:
+                put(name, value)
+        try:
+            return self.get_response(request)
+        finally:
+            put("user_id", "")
+            put("tenant_id", "")
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [("pass", False), ("connection.cursor().execute('SELECT count(*) FROM invoices')", True)],
+)
+def test_what_only_sets_meets_no_row_as_somebody_else(tmp_path: Path, first: str, told: bool) -> None:
+    """The first setting is there when the second is set, and no row is asked for."""
+    found = find(tmp_path, {"worker.py": GIVEN_TOGETHER.replace("[first]", first)})
+    assert any("next turn" in related.message for one in found for related in one.related) is told

@@ -430,3 +430,15 @@ class Manager:
 @pytest.mark.parametrize("said", ["autocommit=False", "autocommit=autocommit", "autoflush=False"])
 def test_a_program_that_says_autocommit_is_off_does_not_switch_it_on(tmp_path: Path, said: str) -> None:
     assert codes(tmp_path, FACTORY.format(said=said)) == ["TA105 at worker.py:16"]
+
+
+@pytest.mark.parametrize(("value", "found"), [("true", ["TA101 at worker.py:9"]), ("false", [])])
+def test_a_door_that_is_shut_is_nobodys_tenant(tmp_path: Path, value: str, found: list[str]) -> None:
+    work = f"""
+
+def work():
+    with pool.connection() as conn:
+        conn.execute("SELECT set_config('app.bypass_tenant', '{value}', false)")
+        conn.execute("SELECT count(*) FROM invoices")
+"""
+    assert codes(tmp_path, POOL + work) == found

@@ -322,27 +322,3 @@ def test_a_session_without_a_pool_takes_another_connection_for_each_transaction(
     """
     ran = [event for event in walked(tmp_path, {"worker.py": source}).events if isinstance(event, Ran)]
     assert ran[-1].before.setting("app.tenant").current.is_value is kept
-
-
-TWO_SETTINGS = """
-    import psycopg
-
-    def put(conn, name, value):
-        conn.execute("SELECT set_config(%s, %s, false)", (name, value))
-
-    def work(conn: psycopg.Connection, jobs):
-        conn.autocommit = True
-        for job in jobs:
-            put(conn, "app.user_id", job.user)
-            put(conn, "app.tenant_id", job.tenant)
-            {first}
-"""
-
-
-@pytest.mark.parametrize(
-    ("first", "told"),
-    [("pass", False), ("conn.execute('SELECT count(*) FROM invoices')", False)],
-)
-def test_what_only_sets_meets_no_row_as_somebody_else(tmp_path: Path, first: str, told: bool) -> None:
-    source = textwrap.dedent(TWO_SETTINGS.format(first=first))
-    assert any(one.startswith("TA101") for one in codes(tmp_path, source)) is told

@@ -242,9 +242,13 @@ def _matters(name: str) -> bool:
     return "." in name or name in SESSION_SETTINGS
 
 
+#: What a door is shut with that a setting opens, such as one past row security: it says nobody's name.
+_OFF = ("false", "off", "no")
+
+
 def _clears(name: str, value: Resolved) -> bool:
     """Whether setting to the value leaves no tenant, and no other role."""
-    if value.is_null or value.text == "":
+    if value.is_null or value.text == "" or (value.text or "").lower() in _OFF:
         return True
     if name == "search_path":
         # A path that is the same for all jobs is what a tenant's is taken back with.
