@@ -41,6 +41,11 @@ class FunctionInfo:
         return self.module.words_of(self)
 
     @cached_property
+    def named_in_parameters(self) -> frozenset[str]:
+        """The names in the annotations and defaults of its parameters."""
+        return frozenset(part.id for part in descend(self.node.parameters) if isinstance(part, nodes.Name))
+
+    @cached_property
     def keeps_frame(self) -> bool:
         """Something defined in it may outlive a call and still see its variables."""
         return any(
@@ -232,7 +237,7 @@ class ClassInfo:
                 continue
             me = member.parameters[0].name
             method = self.module.function(member, f"{self.qualname}.{member.name}", self)
-            for part in descend(member, into_functions=False):
+            for part in statements_in(member.body):
                 if not isinstance(part, nodes.Assign):
                     continue
                 for target in part.targets:

@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.program.code import FunctionInfo
-from auditor.program.tree import descend, words_of
+from auditor.program.tree import words_of
 from auditor.python import nodes
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ class Reach:
         for user, names in self._using(module):
             for name in names:
                 self._users.setdefault(name, []).append(user)
-                depths = [depth for one, depth in self._bearers.get(name, ()) if self._means(user, one)]
-                if depths:
-                    fresh.append((user, min(depths) + 1))
+                for bearer, depth in self._bearers.get(name, ()):
+                    fresh.extend(self._meant(bearer, depth, (user,)))
         self._spread(fresh)
 
     def _inherited(self, owners: frozenset[str]) -> list[tuple[FunctionInfo | Constant, int]]:
@@ -97,10 +96,8 @@ class Reach:
     def _using(self, module: ModuleInfo) -> Iterator[tuple[FunctionInfo | Constant, Iterable[str]]]:
         """What may come to matter in a module, with the names that it uses."""
         for function in module.functions():
-            names = function.words.names
             # What a framework supplies for a parameter is named by its annotation or default.
-            given = {part.id for part in descend(function.node.parameters) if isinstance(part, nodes.Name)}
-            names = names | given if given else names
+            names = function.words.names | function.named_in_parameters
             if self._objects and function.owner is not None:
                 names = names | function.owner.base_names
             yield function, names
@@ -143,29 +140,34 @@ class Reach:
     def _meaning(
         self, name: str, bearer: FunctionInfo | Constant, depth: int
     ) -> list[tuple[FunctionInfo | Constant, int]]:
-        return [(user, depth + 1) for user in self._users.get(name, ()) if self._means(user, bearer)]
+        return list(self._meant(bearer, depth, self._users.get(name, ())))
 
-    def _means(self, user: FunctionInfo | Constant, bearer: FunctionInfo | Constant) -> bool:
-        """Whether the use of a name may mean what bears it: it is of the same module, or was imported."""
-        if user.module is bearer.module or not self._imports[user.module].isdisjoint(self._home(bearer)):
-            return True
-        # What begins at a manager may be kept under another name by the module.
-        return _is_of_manager(bearer) and isinstance(user, FunctionInfo) and _MANAGER in user.module.words.names
+    def _meant(
+        self, bearer: FunctionInfo | Constant, depth: int, users: Iterable[FunctionInfo | Constant]
+    ) -> Iterator[tuple[FunctionInfo | Constant, int]]:
+        """Those of the users of a name that may mean what bears it: they are of the same module, or import it."""
+        home, of_manager = self._home(bearer), _is_of_manager(bearer)
+        for user in users:
+            module = user.module
+            means = module is bearer.module or not self._imports[module].isdisjoint(home)
+            # What begins at a manager may be kept under another name by the module.
+            if means or (of_manager and isinstance(user, FunctionInfo) and _MANAGER in module.words.names):
+                yield user, depth + 1
 
-    def _home(self, bearer: FunctionInfo | Constant) -> tuple[str, ...]:
+    def _home(self, bearer: FunctionInfo | Constant) -> frozenset[str]:
         """The words of which an import of what bears a name has one: itself or its module, of a method its classes."""
         if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
             return self._heirs.known_as(bearer.owner.node.name, bearer.node.name)
-        own = (bearer.node.name if isinstance(bearer, FunctionInfo) else bearer.name,)
-        return (*own, bearer.module.name.rpartition(".")[2])
+        own = bearer.node.name if isinstance(bearer, FunctionInfo) else bearer.name
+        return frozenset({own, bearer.module.name.rpartition(".")[2]})
 
-    def _around(self, bearer: FunctionInfo | Constant) -> tuple[str, ...]:
+    def _around(self, bearer: FunctionInfo | Constant) -> frozenset[str]:
         """The words of which a file that imports what bears a name has one, directly or from the package around it."""
         if _is_of_manager(bearer):
-            return (_MANAGER,)
+            return frozenset({_MANAGER})
         if isinstance(bearer, FunctionInfo) and bearer.owner is not None:
             return self._heirs.known_as(bearer.owner.node.name, bearer.node.name)
-        return tuple(bearer.module.name.split(".")[-2:])
+        return frozenset(bearer.module.name.split(".")[-2:])
 
 
 class Heirs:
@@ -177,19 +179,23 @@ class Heirs:
         #: The classes that leave a method open to others, by its name; and those of them that are protocols.
         self._open: dict[str, set[str]] = {}
         self._shapes: set[str] = set()
-        #: What `of` has told, until there are more.
-        self._known: dict[str, tuple[str, ...]] = {}
+        #: What `of` and `_above` have told, until there are more.
+        self._known: dict[str, frozenset[str]] = {}
+        self._known_above: dict[str, frozenset[str]] = {}
 
     def add(self, module: ModuleInfo) -> frozenset[str]:
         """Take in a module's classes; the names of those that have got new heirs by it, at whatever distance."""
-        grown = set()
+        grown, derived = set(), set()
         for cls in module.classes():
             for base in cls.base_names - {cls.node.name}:
                 if cls.node.name not in self._derived.setdefault(base, set()):
                     self._derived[base].add(cls.node.name)
                     self._bases.setdefault(cls.node.name, set()).add(base)
                     grown.add(base)
-        above = frozenset(name for base in grown for name in _closure(base, self._bases))
+                    derived.add(cls.node.name)
+        for name in _closure(derived, self._derived):
+            self._known_above.pop(name, None)
+        above = _closure(grown, self._bases)
         for name in above:
             self._known.pop(name, None)
         return above
@@ -206,30 +212,39 @@ class Heirs:
                     found.add(name)
         return frozenset(found)
 
-    def known_as(self, name: str, method: str) -> tuple[str, ...]:
+    def known_as(self, name: str, method: str) -> frozenset[str]:
         """The classes by which a method is called: its own, those derived from it, and those it fills in for."""
         left_open = self._open.get(method)
         if left_open is None:
             return self.of(name)
-        filled = left_open & (self._shapes | set(_closure(name, self._bases)))
-        return (*self.of(name), *sorted(filled))
+        return self.of(name) | (left_open & self._shapes) | (left_open & self._above(name))
 
-    def of(self, name: str) -> tuple[str, ...]:
+    def of(self, name: str) -> frozenset[str]:
         """A class's own name, and those of all that are derived from it."""
         known = self._known.get(name)
         if known is None:
-            known = self._known[name] = _closure(name, self._derived)
+            known = self._known[name] = _closure((name,), self._derived)
+        return known
+
+    def _above(self, name: str) -> frozenset[str]:
+        """A class's own name, and those of all that it is derived from."""
+        known = self._known_above.get(name)
+        if known is None:
+            known = self._known_above[name] = _closure((name,), self._bases)
         return known
 
 
-def _closure(name: str, beyond: Mapping[str, set[str]]) -> tuple[str, ...]:
-    found = {name: None}
-    waiting = [name]
+def _closure(names: Iterable[str], beyond: Mapping[str, set[str]]) -> frozenset[str]:
+    found = set(names)
+    waiting = list(found)
     while waiting:
-        fresh = [other for other in sorted(beyond.get(waiting.pop(), ())) if other not in found]
-        found.update(dict.fromkeys(fresh))
-        waiting.extend(fresh)
-    return tuple(found)
+        fresh = beyond.get(waiting.pop(), _NONE) - found
+        found |= fresh
+        waiting += fresh
+    return frozenset(found)
+
+
+_NONE: frozenset[str] = frozenset()
 
 
 def _is_annotated(value: object) -> bool:

@@ -141,12 +141,14 @@ def words_of(body: tuple[nodes.Node, ...]) -> tuple[Words, dict[int, Words]]:
             note = _NOTES.get(kind)
             if note is not None and id(top) not in told:
                 note(top, words)
-            if _only_tells(top):
+            if kind in _TELLS and _only_tells(top):
                 told.update(id(part) for part in descend(top) if isinstance(part, nodes.Text))
             stack += below(top)
     return whole, by_function
 
 
+#: What may hold strings that are only told to people.
+_TELLS = frozenset({nodes.Call, nodes.Raise})
 #: Methods of loggers.
 _LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
 

@@ -469,7 +469,7 @@ class PythonFacts:
 
     `comments` holds only those that name the tool. `statements` are the (first line, last line) of every simple
     statement and every header of a compound one that spans more than one line, for comments that count for the
-    whole of it. `lowered` tells that the syntax is newer than the running Python.
+    whole of it: empty where there are no comments. `lowered` tells that the syntax is newer than the running Python.
     """
 
     module: Module

@@ -36,7 +36,8 @@ def read_python(data: bytes) -> PythonFacts | Unread:
 def _facts(source: str) -> PythonFacts:
     tree, lowered = _parse(source)
     lines = source.encode().split(b"\n")
-    return PythonFacts(lower(tree, lines), comments(source), long_statements(tree, lines), lowered)
+    told = comments(source)
+    return PythonFacts(lower(tree, lines), told, long_statements(tree, lines) if told else (), lowered)
 
 
 def _parse(source: str) -> tuple[ast.Module, bool]:

@@ -46,7 +46,7 @@ class Forgotten(NamedTuple):
 def forgetful_wrappers(program: Program) -> Iterator[Forgotten]:
     """The places where derived connections leave a path behind."""
     for module in program.modules:
-        if module.words.names.isdisjoint(_MAKES_CURSORS):
+        if module.words.names.isdisjoint(_MAKES_CURSORS) or b"DatabaseWrapper" not in module.data:
             continue
         for cls in descend(module.facts.module):
             if isinstance(cls, nodes.Class) and _is_wrapper(cls, module):
