@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
 from auditor.files import SourceFile, UnreadableError, pieces
 
@@ -57,8 +58,8 @@ def _patterns(patterns: Sequence[bytes]) -> Matcher:
         found = 0
         for key, members in tests:
             if key in data:
-                for bit, find in members:
-                    if find is None or find(data):
+                for bit, pattern in members:
+                    if pattern is None or _compiled(pattern).search(data):
                         found |= bit
         for find_members in searches:
             found |= find_members(data)
@@ -91,24 +92,27 @@ def _is_blank_behind(word: bytes, pattern: bytes) -> bool:
     return 0 < len(word) < _RARE and pattern.startswith(word + rb"\s+")
 
 
-def _rest(pattern: bytes, key: bytes) -> Callable[[bytes], object] | None:
+#: A pattern is compiled when the literal in it was found: that takes longer than to search a small file for all others.
+_compiled = cache(re.compile)
+
+
+def _rest(pattern: bytes, key: bytes) -> bytes | None:
     """What to look for where the key was found: nothing more when that is all of the pattern."""
-    return None if re.escape(key) == pattern else re.compile(pattern).search
+    return None if re.escape(key) == pattern else pattern
 
 
 def _family(word: bytes, members: _Numbered) -> Matcher:
     """Patterns that begin with one word and a blank: the file is gone through once for all of them."""
     beginnings = re.compile(word + rb"\s").finditer
-    any_of_them = re.compile(b"|".join(b"(?:%b)" % pattern for _, pattern in members)).match
-    each = [(bit, re.compile(pattern).match) for bit, pattern in members]
+    any_of_them = b"|".join(b"(?:%b)" % pattern for _, pattern in members)
 
     def match(data: bytes) -> int:
         found = 0
         for beginning in beginnings(data):
             start = beginning.start()
-            if any_of_them(data, start):
-                for bit, matches in each:
-                    if not found & bit and matches(data, start):
+            if _compiled(any_of_them).match(data, start):
+                for bit, pattern in members:
+                    if not found & bit and _compiled(pattern).match(data, start):
                         found |= bit
         return found
 
@@ -122,13 +126,14 @@ _TOKEN = re.compile(
 )
 
 
-def literals(pattern: bytes) -> list[bytes]:
+@cache
+def literals(pattern: bytes) -> tuple[bytes, ...]:
     """The stretches of bytes that stand in every match of a regular expression; with the first of them it begins."""
     found = [bytearray()]
     depth = 0
     for token in _TOKEN.finditer(pattern):
         if token["flags"] or (token["choice"] and not depth):
-            return [b""]
+            return (b"",)
         depth += bool(token["open"]) - bool(token["close"])
         literal = None if depth else token["literal"] or token["escaped"]
         if literal and not token["close"]:
@@ -137,7 +142,7 @@ def literals(pattern: bytes) -> list[bytes]:
         if token["any"] and not depth:
             del found[-1][-1:]
         found.append(bytearray())
-    return [bytes(found[0]), *(bytes(stretch) for stretch in found[1:] if stretch)]
+    return (bytes(found[0]), *(bytes(stretch) for stretch in found[1:] if stretch))
 
 
 #: Up to so many names are looked for one by one; for more, a file is split into its words.

@@ -16,6 +16,7 @@ from auditor.program.kept import ITEMS, STATES
 from auditor.program.per_module import once_per_module
 from auditor.program.reach import Reach
 from auditor.program.tree import descend, words_of
+from auditor.program.wanted import Wanted, is_any_in
 from auditor.python import nodes
 from auditor.triggers import (
     ASKED,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from auditor.program.code import ModuleInfo
     from auditor.program.tree import Words
+    from auditor.program.wanted import Patterns
 
 #: Names under which nothing but a connection or a cursor is passed around where a driver is used.
 CONNECTION_NAMES = frozenset({"conn", "connection", "db_conn", "pg_conn", "dbconn", "pgconn", "aconn"})
@@ -243,7 +245,7 @@ def _gets_connection(function: FunctionInfo, local: frozenset[str]) -> bool:
     if "objects" in function.words.names or "select_for_update" in function.words.names:
         return True
     named = named or (bool(local) and not function.words.names.isdisjoint(_HELD))
-    return named or not function.words.names.isdisjoint(local) or _mentions(parameters, local)
+    return named or not function.words.names.isdisjoint(local) or not function.named_in_parameters.isdisjoint(local)
 
 
 def _asks_application(function: FunctionInfo) -> bool:
@@ -272,21 +274,18 @@ class Telling:
         self.binds_on_server = True
         self._is_tenant = is_tenant
         triggers = tuple(triggers)
-        self._wanted = _any_of(triggers)
-        self._whatever = _any_of(trigger for trigger in triggers if trigger not in _OF_SETTINGS)
+        self._of_settings = Wanted(trigger for trigger in triggers if trigger in _OF_SETTINGS)
+        self._others = Wanted(trigger for trigger in triggers if trigger not in _OF_SETTINGS)
 
     def look_for(self, functions: Iterable[str]) -> None:
         """Look for calls of these SQL functions too, in the modules that are taken in from now on."""
         names = "|".join(re.escape(name) for name in sorted(functions))
         if names:
-            calls = rf'\b(?:{names})(?:\s*\(|"$)'
-            self._wanted = re.compile(f"{self._wanted.pattern}|{calls}")
-            self._whatever = re.compile(f"{self._whatever.pattern}|{calls}")
+            self._others.add(rf'\b(?:{names})(?:\s*\(|"$)'.encode())
 
     def look_for_files(self) -> None:
         """Look for names of SQL files too: what matters stands in some of them."""
-        self._wanted = re.compile(f"{self._wanted.pattern}|{_FILES}")
-        self._whatever = re.compile(f"{self._whatever.pattern}|{_FILES}")
+        self._others.add(_FILES)
 
     def __contains__(self, function: FunctionInfo) -> bool:
         return function in self.reach
@@ -312,13 +311,19 @@ class Telling:
                 yield from self._constants((*part.body, *part.orelse))
 
     def _tells(self, words: Words) -> bool:
-        return any(self._search(word) for word in _told(words))
+        told = list(_told(words))
+        together = "\n".join(told)
+        of_settings, others = self._of_settings.within(together), self._others.within(together)
+        return bool(of_settings or others) and any(self._stands_in(word, of_settings, others) for word in told)
 
-    def _search(self, word: str) -> bool:
+    def _stands_in(self, word: str, of_settings: Patterns, others: Patterns) -> bool:
         """Whether a trigger stands in a word, once the settings that tell nothing are taken out of it."""
-        if self._wanted.search(word) is None:
+        if is_any_in(others, word):
+            return True
+        if not is_any_in(of_settings, word):
             return False
-        return bool(self._whatever.search(word) or self._wanted.search(_SETTINGS.sub(self._without, word)))
+        left = _SETTINGS.sub(self._without, word)
+        return is_any_in(of_settings, left) or is_any_in(others, left)
 
     def _without(self, found: re.Match[str]) -> str:
         name, value = found["set"] or found["named"] or "", found["value"] or ""
@@ -328,7 +333,7 @@ class Telling:
 
 
 #: How the name of a SQL file ends, wherever it is put together.
-_FILES = r"\.sql\b"
+_FILES = rb"\.sql\b"
 
 #: What a pool or an engine calls when it opens a connection.
 _AT_CONNECT = frozenset({"connect", "first_connect"})
@@ -356,10 +361,6 @@ def _listened_to(call: nodes.Expression, more: int) -> Iterator[str]:
         if isinstance(event, nodes.Text) and event.pieces in {(name,) for name in _AT_CONNECT}:
             target = target.value if isinstance(target, nodes.Attribute) else target
             yield from (target.id,) if isinstance(target, nodes.Name) else ()
-
-
-def _any_of(triggers: Iterable[bytes]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{trigger.decode()})" for trigger in triggers) or r"(?!)")
 
 
 #: The triggers that look for settings: those that tell nothing are taken out before these count.

@@ -162,7 +162,7 @@ LITERALS = {
 
 @pytest.mark.parametrize(("pattern", "expected"), LITERALS.values(), ids=LITERALS)
 def test_the_literals_in_every_match_of_a_pattern(pattern: bytes, expected: list[bytes]) -> None:
-    assert literals(pattern) == expected
+    assert list(literals(pattern)) == expected
 
 
 WORDS = [

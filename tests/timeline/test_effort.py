@@ -11,6 +11,7 @@ from auditor.findings import Confidence, Place
 from auditor.program.code import ModuleInfo
 from auditor.program.program import Program
 from auditor.program.reach import Heirs
+from auditor.program.wanted import Wanted, is_any_in
 from auditor.python.nodes import PythonFacts
 from auditor.python.read import read_python
 from auditor.sources import find_files
@@ -45,10 +46,20 @@ def test_heirs_are_gathered_once() -> None:
 def test_heirs_that_are_read_later_count() -> None:
     heirs = Heirs()
     heirs.add(module("class Job: pass\nclass Mail(Job): pass\n"))
-    assert heirs.of("Job") == ("Job", "Mail")
+    assert heirs.of("Job") == {"Job", "Mail"}
     assert heirs.add(module("class Letter(Mail): pass\n")) == {"Job", "Mail"}
-    assert heirs.of("Job") == ("Job", "Mail", "Letter")
-    assert heirs.of("Mail") == ("Mail", "Letter")
+    assert heirs.of("Job") == {"Job", "Mail", "Letter"}
+    assert heirs.of("Mail") == {"Mail", "Letter"}
+
+
+def test_patterns_are_tried_where_a_literal_of_them_stands() -> None:
+    wanted = Wanted([rb"set\s+local\b", rb"skip\s+locked", rb"\blease_(?:until|by)\b"])
+    assert not wanted.within("select count(*) from notes")
+    (skip,) = wanted.within("for update\nskip\nunlocked")
+    assert not is_any_in([skip], "skip")
+    assert is_any_in([skip], "skip locked")
+    wanted.add(rb"take_note")
+    assert is_any_in(wanted.within("select take_note()"), "select take_note()")
 
 
 def steps_until_given_up(walker: Walker, event: Event | None = None) -> int:

@@ -378,11 +378,11 @@ def test_work_in_a_savepoint_leaves_the_transaction_as_it_was(tmp_path: Path, wo
 @pytest.mark.parametrize("column", ["after_time", "ready_after", "snoozed_until", "next_run"])
 def test_a_time_that_a_job_is_not_run_before_is_waited_for(tmp_path: Path, column: str) -> None:
     """Whatever the column is called, what puts a failed job off leaves it something to wait for (TA306)."""
-    source = f"""
+    source = """
         import psycopg
 
         TAKE = \"\"\"SELECT id FROM jobs WHERE status = 'queued' AND attempts < 5 LIMIT 1 FOR UPDATE SKIP LOCKED\"\"\"
-        BACK = "UPDATE jobs SET status = 'queued', attempts = attempts + 1, last_error = %s{{}} WHERE id = %s"
+        BACK = "UPDATE jobs SET status = 'queued', attempts = attempts + 1, last_error = %s{} WHERE id = %s"
 
         def work(conn: psycopg.Connection):
             job = conn.execute(TAKE).fetchone()
