@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -26,6 +27,15 @@ FOUND, FAILED, INTERRUPTED = 1, 2, 130
 
 #: So many files are few.
 SMALL = 100
+
+
+def run() -> int:
+    """Run the command as all that a process does."""
+    code = main()
+    # A Python that ends looks through all that is left for what only refers to itself, to free what the system frees
+    # at once: after a large tree that takes a fifth of the run.
+    gc.freeze()
+    return code
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

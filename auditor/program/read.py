@@ -103,7 +103,10 @@ def read_program(
 ) -> Program:
     """Read what matters of the files found. `triggers` are the rules' own, `jobs` the processes that search."""
     with _collector(on=False):
-        return _read(Program(inventory, config, triggers), triggers, jobs, progress)
+        program = _read(Program(inventory, config, triggers), triggers, jobs, progress)
+        # Else all of it would be gone through as the collector is turned on again. A walk gives it back at its end.
+        gc.freeze()
+        return program
 
 
 def _read(program: Program, triggers: Sequence[bytes], jobs: int | None, progress: Progress) -> Program:
