@@ -612,5 +612,7 @@ def greet(name):
     ids=["there", "is there", "anyway"],
 )
 def test_what_is_made_the_first_time_is_held_the_first_time(tmp_path: Path, early: str, sure: Confidence) -> None:
-    told = [one.confidence for one in find(tmp_path, {"worker.py": ACCOUNTS.format(early=early)}) if one.code == "TA501"]
+    told = [
+        one.confidence for one in find(tmp_path, {"worker.py": ACCOUNTS.format(early=early)}) if one.code == "TA501"
+    ]
     assert told == [sure]
