@@ -273,13 +273,40 @@ def _expression(tokens: Sequence[Token], text: str) -> str | None:
 
 
 def _returned(tokens: Sequence[Token], text: str) -> str | None:
-    """The expression of a block that does nothing but RETURN it."""
+    """The expression of a block that does nothing but RETURN it, or one of several by what is asked before."""
     words = [token for token in tokens if not token.is_mark(";")]
-    if len(words) < 4 or not (words[0].is_word("begin") and words[1].is_word("return")):
+    if len(words) < 4 or not (words[0].is_word("begin") and words[1].is_word("return", "if")):
         return None
-    end = next((at for at, token in enumerate(tokens) if token.is_mark(";")), len(tokens))
-    after = [token.value for token in tokens[end + 1 :] if not token.is_mark(";")]
-    return _expression(tokens[1:end], text) if after[:1] == ["end"] and len(after) <= 2 else None
+    end = max((at for at, token in enumerate(tokens) if token.is_word("end")), default=0)
+    parts = [part for part in split_at(tokens[1:end], ";") if part]
+    return _chosen(parts, text)
+
+
+def _chosen(parts: Sequence[Sequence[Token]], text: str) -> str | None:
+    """What `IF … THEN RETURN …; END IF; RETURN …` comes to, as the CASE that says the same."""
+    if not parts:
+        return None
+    first = parts[0]
+    if not first[0].is_word("if", "elsif", "elseif"):
+        returned = _expression(first, text) if first[0].is_word("return") else None
+        ended = len(parts) == 1 or [token.value for token in parts[1]] == ["end", "if"] == _values(parts[-1])
+        return returned if ended else None
+    then = next((at for at, token in enumerate(first) if token.is_word("then")), 0)
+    asked, given = first[1:then], first[then + 1 :]
+    if not asked or not given or any(token.is_word("case") for token in asked) or not given[0].is_word("return"):
+        return None
+    rest = parts[1:]
+    if rest and _values(rest[0]) == ["end", "if"]:
+        rest = rest[1:]
+    elif rest and rest[0][0].is_word("else"):
+        rest = [rest[0][1:], *rest[1:]]
+    shown, hidden = _expression(given, text), _chosen([part for part in rest if part], text)
+    condition = text[asked[0].start : asked[-1].end]
+    return f"CASE WHEN {condition} THEN ({shown}) ELSE ({hidden}) END" if shown and hidden else None
+
+
+def _values(part: Sequence[Token]) -> list[str]:
+    return [token.value for token in part]
 
 
 def _span(tokens: Sequence[Token]) -> Span:

@@ -55,6 +55,23 @@ RETURNS = {
         "LANGUAGE plpgsql AS $$ BEGIN RETURN 1; EXCEPTION WHEN others THEN RETURN 2; END $$",
         None,
     ),
+    "one of two, by what is asked": (
+        "LANGUAGE plpgsql AS $$ BEGIN IF a IS NULL THEN RETURN 1; END IF; RETURN a + 1; END; $$",
+        "CASE WHEN a IS NULL THEN (1) ELSE (a + 1) END",
+    ),
+    "one of several": (
+        "LANGUAGE plpgsql AS $$ BEGIN IF a THEN RETURN 1; ELSIF b THEN RETURN 2; ELSE RETURN 3; END IF; END $$",
+        "CASE WHEN a THEN (1) ELSE (CASE WHEN b THEN (2) ELSE (3) END) END",
+    ),
+    "none where nothing is asked": ("LANGUAGE plpgsql AS $$ BEGIN IF a THEN RETURN 1; END IF; END $$", None),
+    "something is done before": (
+        "LANGUAGE plpgsql AS $$ BEGIN IF a THEN x := 1; RETURN x; END IF; RETURN 2; END $$",
+        None,
+    ),
+    "an error in between": (
+        "LANGUAGE plpgsql AS $$ BEGIN IF a THEN RAISE EXCEPTION 'no'; END IF; RETURN 2; END $$",
+        None,
+    ),
     "another language": ("LANGUAGE plpython3u AS 'return 1'", None),
 }
 
