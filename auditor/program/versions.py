@@ -73,10 +73,14 @@ class Versions:
     def bind_on_server(self) -> bool:
         """Whether all that the project can reach PostgreSQL with leaves the parameters of a statement to the server.
 
-        It does where such a driver is required, and none is named anywhere that puts them in itself.
+        It does where such a driver is required, and none is named anywhere that puts them in itself. What only an
+        example or a part further down requires tells nothing of the whole.
         """
         named = any(_CLIENT_SIDE.search(_text(file)) for file in self._files)
-        return not self.required.isdisjoint(_SERVER_SIDE) and not named
+        top = min((os.path.dirname(file.file) for file in self._files), key=len, default="")
+        whole = (file for file in self._files if os.path.dirname(file.file) == top)
+        required = {name for file in whole for name in _names(_text(file), file.file)}
+        return not required.isdisjoint(_SERVER_SIDE) and not named
 
     @cached_property
     def required(self) -> frozenset[str]:
