@@ -229,6 +229,11 @@ class ClassInfo:
         return frozenset(b.name if isinstance(b, nodes.Attribute) else getattr(b, "id", "") for b in self.node.bases)
 
     @cached_property
+    def makes_queries(self) -> bool:
+        """Whether it is derived from a manager or query class, by the name of that."""
+        return any(base.endswith(("QuerySet", "Manager")) for base in self.base_names)
+
+    @cached_property
     def assigned(self) -> dict[str, list[tuple[FunctionInfo, nodes.Expression | None, nodes.Expression | None]]]:
         """What its methods assign to attributes of self: (method, value, annotation) by attribute."""
         found: dict[str, list[tuple[FunctionInfo, nodes.Expression | None, nodes.Expression | None]]] = {}

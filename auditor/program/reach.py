@@ -258,8 +258,7 @@ _MANAGER = "objects"
 
 def _is_of_manager(bearer: FunctionInfo | Constant) -> bool:
     """Whether it is a method of a manager or query class, which code only comes to through a model."""
-    owner = bearer.owner if isinstance(bearer, FunctionInfo) else None
-    return owner is not None and any(base.endswith(("QuerySet", "Manager")) for base in owner.base_names)
+    return isinstance(bearer, FunctionInfo) and bearer.owner is not None and bearer.owner.makes_queries
 
 
 def _names_for(function: FunctionInfo | Constant) -> Iterator[str]:

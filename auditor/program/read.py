@@ -56,6 +56,7 @@ _DEFINES = (
     b"owner to",
     b"grant ",
 )
+_DEFINING = tuple(word.decode() for word in _DEFINES)
 #: What begins a policy, which may be put together from many parts.
 _POLICY = "create policy"
 #: What else is read where tables are under policies of tenants: other tables, and whom row security does not bind.
@@ -309,7 +310,8 @@ def _take_definitions(program: Program, module: ModuleInfo) -> None:
     back = frozenset(taken_back(module))
     for part in module.words.texts:
         text, origins = _text_of(part, module)
-        if any(word.decode() in text.lower() for word in _DEFINES) and _POLICY not in text.lower():
+        lowered = text.lower()
+        if any(word in lowered for word in _DEFINING) and _POLICY not in lowered:
             _take_text(program, text, origins, module.place(part.span), back)
     if _POLICY.encode() in folded:
         for place, text, origins in compositions(module, _POLICY):
