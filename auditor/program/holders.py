@@ -44,6 +44,12 @@ class HolderChecks:
         return False
 
     @staticmethod
+    def asks_only_held(running: Iterable[FunctionInfo]) -> bool:
+        """Whether the functions look at nothing but whether somebody has the job: one that is done nobody has."""
+        asking = [function for function in running if _asks(function)]
+        return bool(asking) and all(map(_asks_only_held, asking))
+
+    @staticmethod
     def compared_by(running: Iterable[FunctionInfo]) -> bool:
         """Whether the innermost of the functions, or the one that called it, compares who holds a job with somebody.
 
@@ -80,6 +86,17 @@ def _compares(function: FunctionInfo, named: Callable[[str], bool]) -> bool:
     parts = function.words.compares
     names = (name for part in parts for name in _names_in(part))
     return any(named(name) and name not in given and not name[:1].isupper() for name in names)
+
+
+def _asks_only_held(function: FunctionInfo) -> bool:
+    """Whether it compares the state of a job with such as a worker gives it, and nothing else that tells who has it."""
+    if any(words.flagged(name, True) for name in function.words.names if name.islower()):
+        return False
+    parts = [part for part in function.words.compares if any(map(tells_holder, _names_in(part)))]
+    said = [{state for name in _names_in(part) for state in _states(name)} - {""} for part in parts]
+    states = {words.state_of(state) or state for one in said for state in one}
+    others = any(not words.is_status(name) for part in parts for name in _names_in(part) if tells_holder(name))
+    return bool(parts) and all(said) and not others and states <= words.HELD
 
 
 def _finds_waiting(function: FunctionInfo) -> bool:

@@ -11,7 +11,7 @@ from auditor.sql.meaning import Kind, Query, Statement
 from auditor.sql.queue_view import named_from_outside, names_one
 from auditor.sql.tokens import tokenize
 from auditor.sql.words import is_flag, is_queue, is_status
-from auditor.timeline.model.connection import READ, ConnectionState, Deed, Mark
+from auditor.timeline.model.connection import ONLY_HELD, READ, ConnectionState, Deed, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,8 +46,11 @@ def marks_beside(
     locks = [query for query in statement.queries if query.lock is not None and names_one(query)]
     held = [table for table in tables if table in claimed | looked or is_queue(table)] if locks else []
     if held:
-        proves = any(map(_asks, locks)) or _reads(statement) or _looks(walker, frame, after.begun)
-        yield from (Mark(Deed.HOLD, place, table, proves=proves) for table in held)
+        asked = any(map(_asks, locks)) or _reads(statement)
+        proves = asked or _looks(walker, frame, after.begun)
+        only_held = not asked and walker.program.holder_checks.asks_only_held(_under(_running(frame), after.begun))
+        how = ONLY_HELD if only_held else ""
+        yield from (Mark(Deed.HOLD, place, table, how, proves=proves) for table in held)
         return
     if locks and _reads(statement):
         # Who holds what the jobs belong to holds them all.

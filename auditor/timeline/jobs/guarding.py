@@ -12,7 +12,7 @@ from auditor.sql.queue import Step, StepKind
 from auditor.sql.queue_view import asks_for_free, assigned, fence_of, names_one
 from auditor.sql.tokens import tokenize
 from auditor.sql.words import flagged, is_id, is_status
-from auditor.timeline.model.connection import READ, Deed, Mark
+from auditor.timeline.model.connection import ONLY_HELD, READ, Deed, Mark
 from auditor.timeline.model.events import Taken, Unguarded
 
 if TYPE_CHECKING:
@@ -167,9 +167,9 @@ def _unlocked(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Un
     if look.how == _NEXT and (step.kind is not StepKind.FINISH or step.states or step.returns or seen.answered):
         return None
     given_up = step.kind not in (StepKind.CLAIM, StepKind.REQUEUE) and "done" not in step.states
-    return Unguarded(
-        seen.place, seen.call, step.table, look.place, None, False, look.sure, seen.symbol, given_up=given_up
-    )
+    done = any(mark.how == ONLY_HELD and mark.table == step.table for mark in pending)
+    told = Unguarded(seen.place, seen.call, step.table, look.place, None, False, look.sure, seen.symbol)
+    return replace(told, given_up=given_up, if_kept=done)
 
 
 def _given_turn(job: Job, step: Step, seen: Seen, pending: tuple[Mark, ...]) -> Unguarded | Taken | None:
@@ -184,9 +184,14 @@ def _is_proven(job: Job, step: Step, pending: tuple[Mark, ...]) -> bool:
 
 
 def _is_locked_again(step: Step, pending: tuple[Mark, ...]) -> bool:
-    """Whether the job's row was locked by its id, and asked whether somebody else has it by now."""
+    """Whether the job's row was locked by its id, and asked whether somebody else has it by now.
+
+    Who takes one asks also whether it is done.
+    """
+    no_proof = {READ, ONLY_HELD} if step.kind is StepKind.CLAIM else {READ}
     return any(
-        mark.deed is Deed.HOLD and mark.proves and mark.how != READ and mark.table == step.table for mark in pending
+        mark.deed is Deed.HOLD and mark.proves and mark.how not in no_proof and mark.table == step.table
+        for mark in pending
     )
 
 

@@ -439,6 +439,7 @@ class Queues:
                 isinstance(event, Unguarded)
                 and (event.freed_at is not None or _start(event.found_at) not in locked)
                 and not self._calls_off(event)
+                and not (event.if_kept and event.table not in self._kept)
             ):
                 yield event
 
@@ -448,6 +449,12 @@ class Queues:
         many = (told.step for told in self._told if told.step.kind in _ASKED_FOR and not told.step.by_id)
         asked = {step.table for step in many if step.takes_stalled and step.table}
         return frozenset(asked.union(claim.step.table for claim in self.claims() if claim.step.how == "lease"))
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        """The tables in which jobs stay that are done."""
+        ends = (told.step for told in self._told if told.step.kind in ENDS)
+        return frozenset(step.table for step in ends if "done" in step.states)
 
     def _calls_off(self, event: Unguarded) -> bool:
         """Whether a job that nobody has marked as taken goes, where workers mark theirs: nobody has worked on it."""

@@ -61,6 +61,8 @@ class Deed(enum.Enum):
 
 #: How a job is held that is read without a lock, and of which Python then asks who has it.
 READ = "read"
+#: How one is held of which Python asks only whether somebody has it, and not whether it is done.
+ONLY_HELD = "only held"
 
 
 @dataclass(frozen=True, slots=True)

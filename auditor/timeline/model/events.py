@@ -295,6 +295,8 @@ class Unguarded:
     freed_by: Place | None = None
     #: The job was deleted, or given up, and not marked as taken: what else is done to it tells why.
     given_up: bool = False
+    #: Nobody had it when it was locked: it is taken a second time if jobs that are done stay in their table.
+    if_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
