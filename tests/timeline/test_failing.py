@@ -171,6 +171,9 @@ NOTES_OF_SOME = """
         taken.append(job)
     return taken
 """
+HANDED_ON = NOTES_OF_SOME.replace("taken.append", "waiting.put_nowait").replace(
+    "taken = []", "from workers import waiting"
+)
 SWEEPS = """
     for job in conn.execute(STALLED).fetchall():
         conn.execute("UPDATE runs SET outcome = 'lost' WHERE job = %s", (job[0],))
@@ -197,7 +200,9 @@ def taking(body: str) -> str:
     return textwrap.dedent(TAKING) + textwrap.indent(textwrap.dedent(body), " " * 8)
 
 
-@pytest.mark.parametrize("body", [NOTES, NOTES_OF_SOME, SWEEPS], ids=["notes", "notes of some", "sweeps"])
+@pytest.mark.parametrize(
+    "body", [NOTES, NOTES_OF_SOME, HANDED_ON, SWEEPS], ids=["notes", "notes of some", "handed on", "sweeps"]
+)
 def test_what_takes_a_job_is_not_its_work(tmp_path: Path, body: str) -> None:
     assert {"TA302", "TA407"}.isdisjoint(one.partition(" ")[0] for one in codes(tmp_path, taking(body)))
 

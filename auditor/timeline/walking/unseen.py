@@ -43,6 +43,8 @@ _LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "cr
 _KEEPS = frozenset({"append", "appendleft", "add", "discard", "extend", "setdefault"})
 #: What both do with a job is no work on it.
 _NO_WORK = _LOGS | _KEEPS | MAKES
+#: Methods of queues in memory, whosever queue it is.
+_HANDS_ON = frozenset({"put_nowait"})
 #: Verbs for doing what a job asks for, whatever comes of it.
 _WORKS = frozenset({"run", "execute", "handle", "process", "perform", "work", "call", "invoke", "dispatch", "apply"})
 
@@ -153,8 +155,9 @@ class Unseen:
 
     def _for_effect(self, callee: Value, call: Invocation) -> bool:
         """Whether a call that is given a job does its work: it is no function that only makes something of it."""
-        if called_name(callee).removesuffix("()") in SENDING:
-            return False  # another process works on it, and may count it
+        name = called_name(callee).removesuffix("()")
+        if name in SENDING or name.rpartition(".")[2] in _HANDS_ON:
+            return False  # another process or task works on it, and may count it
         if isinstance(callee, Unknown) or _does_work(callee) or _leaves(callee):
             return True
         makes = isinstance(callee, Function) and callee.info.gives_value
