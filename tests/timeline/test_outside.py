@@ -616,3 +616,41 @@ def test_what_is_made_the_first_time_is_held_the_first_time(tmp_path: Path, earl
         one.confidence for one in find(tmp_path, {"worker.py": ACCOUNTS.format(early=early)}) if one.code == "TA501"
     ]
     assert told == [sure]
+
+
+POLLED = """
+import time
+from contextlib import contextmanager
+from psycopg_pool import ConnectionPool
+
+pool = ConnectionPool("")
+TAKE = "SELECT id FROM jobs WHERE status = 'queued' LIMIT 1 FOR UPDATE SKIP LOCKED"
+
+
+@contextmanager
+def taken():
+    with pool.connection() as conn:
+        yield conn.execute(TAKE).fetchone()
+
+
+def work(handle):
+    while True:
+        with taken() as job:
+            {asked}
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("if job:\n                handle(job)\n            else:\n                time.sleep(5)", False),
+        ("if not job:\n                time.sleep(5)", False),
+        ("if job is None:\n                time.sleep(5)", False),
+        ("if job is not None:\n                time.sleep(5)", True),
+        ("if job:\n                time.sleep(5)", True),
+    ],
+    ids=["else", "not", "is None", "is not None", "there"],
+)
+def test_a_pause_for_want_of_jobs_keeps_none(tmp_path: Path, asked: str, told: bool) -> None:
+    found = [one for one in find(tmp_path, {"worker.py": POLLED.format(asked=asked)}) if one.code == "TA501"]
+    assert any("sleep" in one.message and one.confidence > Confidence.LOW for one in found) is told

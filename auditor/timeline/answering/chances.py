@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from auditor.findings import Confidence
 from auditor.program.tree import descend, last_name
@@ -25,7 +25,7 @@ def sure_of(program: Program, reached: Reached) -> Confidence:
     # looks for that row.
     tells = reached.of_listener or reached.tells_row
     brief = reached.reach.hands_over and not (reached.in_job or reached.of_worker or tells)
-    if brief or _waits_to_try_again(program, reached) or _is_chosen(program, reached) or _makes_once(program, reached):
+    if brief or any(rare(program, reached) for rare in (_waits_to_try_again, _waits_for_more, _is_chosen, _makes_once)):
         return Confidence.LOW
     return min(reached.held.sure, reached.reach.sure)
 
@@ -34,6 +34,33 @@ def _waits_to_try_again(program: Program, reached: Reached) -> bool:
     """Whether it is a pause after a failure: what failed has most often taken the transaction with it."""
     function = program.function_at(reached.at) if reached.reach.what == SLEEP else None
     return function is not None and _follows_failure(function.node.body, reached.at.line)
+
+
+def _waits_for_more(program: Program, reached: Reached) -> bool:
+    """Whether it is a pause where the block around it has given nothing: it has most often locked nothing, either."""
+    function = program.function_at(reached.at) if reached.reach.what == SLEEP else None
+    if function is None:
+        return False
+    around = [part for part in descend(function.node.body, into_functions=False) if _holds(part, reached.at.line)]
+    given = {name.id for part in around if isinstance(part, nodes.With) for _, name in part.items if _is_name(name)}
+    tests = (part for part in around if isinstance(part, nodes.If))
+    return any(_nothing_asked(part, reached.at.line) in given for part in tests)
+
+
+def _is_name(target: nodes.Expression | None) -> TypeGuard[nodes.Name]:
+    return isinstance(target, nodes.Name)
+
+
+def _nothing_asked(part: nodes.If, line: int) -> str | None:
+    """The variable that holds nothing in the branch of that line: `if x: … else: HERE`, `if not x: HERE`."""
+    test, body = part.test, part.orelse
+    if isinstance(test, nodes.Not):
+        test, body = test.value, part.body
+    elif isinstance(test, nodes.Compare) and test.operators in (("is",), ("is not",)):
+        body = part.body if test.operators == ("is",) else part.orelse
+        test = test.left
+    there = any(_holds(one, line) for one in body)
+    return test.id if there and isinstance(test, nodes.Name) else None
 
 
 def _follows_failure(body: _Body, line: int) -> bool:
