@@ -59,7 +59,7 @@ def _patterns(patterns: Sequence[bytes]) -> Matcher:
         for key, members in tests:
             if key in data:
                 for bit, pattern in members:
-                    if pattern is None or _compiled(pattern).search(data):
+                    if pattern is None or compiled(pattern).search(data):
                         found |= bit
         for find_members in searches:
             found |= find_members(data)
@@ -93,7 +93,7 @@ def _is_blank_behind(word: bytes, pattern: bytes) -> bool:
 
 
 #: A pattern is compiled when the literal in it was found: that takes longer than to search a small file for all others.
-_compiled = cache(re.compile)
+compiled = cache(re.compile)
 
 
 def _rest(pattern: bytes, key: bytes) -> bytes | None:
@@ -110,9 +110,9 @@ def _family(word: bytes, members: _Numbered) -> Matcher:
         found = 0
         for beginning in beginnings(data):
             start = beginning.start()
-            if _compiled(any_of_them).match(data, start):
+            if compiled(any_of_them).match(data, start):
                 for bit, pattern in members:
-                    if not found & bit and _compiled(pattern).match(data, start):
+                    if not found & bit and compiled(pattern).match(data, start):
                         found |= bit
         return found
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
 from typing import TYPE_CHECKING
 
-from auditor.search import literals
+from auditor.search import compiled, literals
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Sequence
 
     Patterns = Sequence[re.Pattern[str]]
@@ -27,10 +26,7 @@ class Wanted:
 
     def within(self, text: str) -> Patterns:
         """Those that may stand in a text."""
-        return [_compiled(pattern) for key, patterns in self._keys.items() if key in text for pattern in patterns]
-
-
-_compiled = cache(re.compile)
+        return [compiled(pattern) for key, patterns in self._keys.items() if key in text for pattern in patterns]
 
 
 def is_any_in(patterns: Patterns, word: str) -> bool:

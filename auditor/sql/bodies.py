@@ -289,7 +289,7 @@ def _chosen(parts: Sequence[Sequence[Token]], text: str) -> str | None:
     first = parts[0]
     if not first[0].is_word("if", "elsif", "elseif"):
         returned = _expression(first, text) if first[0].is_word("return") else None
-        ended = len(parts) == 1 or [token.value for token in parts[1]] == ["end", "if"] == _values(parts[-1])
+        ended = len(parts) == 1 or _values(parts[1]) == ["end", "if"] == _values(parts[-1])
         return returned if ended else None
     then = next((at for at, token in enumerate(first) if token.is_word("then")), 0)
     asked, given = first[1:then], first[then + 1 :]

@@ -47,8 +47,10 @@ def marks_beside(
     held = [table for table in tables if table in claimed | looked or is_queue(table)] if locks else []
     if held:
         asked = any(map(_asks, locks)) or _reads(statement)
-        proves = asked or _looks(walker, frame, after.begun)
-        only_held = not asked and walker.program.holder_checks.asks_only_held(_under(_running(frame), after.begun))
+        # Who looks at what was read of the job does so while the lock is held.
+        checks, under = walker.program.holder_checks, tuple(_under(_running(frame), after.begun))
+        proves = asked or checks.asked_by(under)
+        only_held = not asked and checks.asks_only_held(under)
         how = ONLY_HELD if only_held else ""
         yield from (Mark(Deed.HOLD, place, table, how, proves=proves) for table in held)
         return
@@ -97,11 +99,6 @@ def _reads(statement: Statement) -> bool:
     return False
 
 
-def _looks(walker: Walker, frame: Frame, begun: Place | None) -> bool:
-    """Whether a function that is running looks at what was read of the job, while the lock is held."""
-    return walker.program.holder_checks.asked_by(_under(_running(frame), begun))
-
-
 def _under(running: Iterable[FunctionInfo], begun: Place | None) -> Iterator[FunctionInfo]:
     """The functions, up to the one whose block is the transaction: whoever called that has looked before, or later.
 
@@ -109,8 +106,9 @@ def _under(running: Iterable[FunctionInfo], begun: Place | None) -> Iterator[Fun
     """
     for function in running:
         yield function
-        here = begun is not None and function.module.path == begun.path and not function.node.is_generator
-        if begun is not None and here and _has_block(function, begun):
+        if begun is None or function.module.path != begun.path or function.node.is_generator:
+            continue
+        if _has_block(function, begun):
             return
 
 
