@@ -84,26 +84,29 @@ def test_a_handler_that_gives_up_is_tried_no_more(queue: Queue) -> None:
 
 
 def test_a_failure_waits_at_random_and_longer_each_time(queue: Queue) -> None:
-    """Full jitter: between nothing and twice as long each time, never beyond the cap."""
-    handlers = Handlers()
+    """Full jitter: between nothing and twice as long each time, never beyond the cap.
+
+    The waits are so long that none of them ends while the test looks: a job that draws a short one is tried twice.
+    """
+    handlers, most, cap = Handlers(), 1_000_000, 3_000_000
 
     @handlers.on("fail", dict[str, Any])
     def fail(job: Job[dict[str, Any]]) -> None:
         raise ValueError
 
     jobs = queue.enqueue(*[NewJob("fail", max_attempts=40) for _ in range(40)])
-    with working(queue, handlers, concurrency=8, backoff=100, backoff_cap=300):
+    with working(queue, handlers, concurrency=8, backoff=most, backoff_cap=cap):
         queue.until("SELECT count(*) = %s FROM app.job_runs WHERE outcome = 'failed'", len(jobs))
     waits = (
         "SELECT min(w) >= 0, max(w) <= {most}, count(DISTINCT w) > 30, max(w) > {most} / 2.0 FROM (SELECT"
         " extract(epoch FROM run_at - r.ended_at) AS w FROM app.jobs JOIN app.job_runs r ON job_id = id"
         " WHERE r.attempt = attempts) AS waits"
     )
-    assert queue.all(waits.format(most=100)) == [(True, True, True, True)]
+    assert queue.all(waits.format(most=most)) == [(True, True, True, True)]
     queue.admin.execute("UPDATE app.jobs SET run_at = clock_timestamp(), attempts = 30")
-    with working(queue, handlers, concurrency=8, backoff=100, backoff_cap=300):
+    with working(queue, handlers, concurrency=8, backoff=most, backoff_cap=cap):
         queue.until("SELECT count(*) = %s FROM app.job_runs WHERE attempt = 31 AND outcome = 'failed'", len(jobs))
-    assert queue.all(waits.format(most=300)) == [(True, True, True, True)]
+    assert queue.all(waits.format(most=cap)) == [(True, True, True, True)]
 
 
 def test_the_loser_of_a_deadlock_is_counted_and_tried_again(queue: Queue) -> None:
