@@ -262,6 +262,8 @@ class Driver:
     client_dbapis: frozenset[str] = frozenset()
     #: Those that do not watch the transaction's status, see `watches_status`.
     blind_dbapis: frozenset[str] = frozenset()
+    #: Those that refuse to begin, and end nothing, in a transaction that the text of a statement has begun.
+    refusing_dbapis: frozenset[str] = frozenset()
     #: What the driver raises where it refuses what it is asked.
     refuses_with: str = ""
     #: The driver's exception classes that this is one of; it is none of the others in `errors`.

@@ -172,4 +172,6 @@ DRIVER = Driver(
     pool_discards_busy=False,
     client_dbapis=frozenset({"psycopg2", "psycopg2cffi", "pygresql", ""}),
     blind_dbapis=frozenset({"psycopg2", "psycopg2cffi", "asyncpg", ""}),
+    # asyncpg's transaction() refuses to start in a transaction that was begun by the text of a statement.
+    refusing_dbapis=frozenset({"asyncpg"}),
 )

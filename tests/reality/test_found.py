@@ -349,6 +349,32 @@ async def job():
             await conn.commit()
         note(1, (await conn.execute(text("SELECT probe(1)"))).scalar())
 """,
+    "it refuses to begin where a text has begun in autocommit, and ends nothing there": """
+async def job():
+    async with alone.connect() as conn:
+        await conn.execute(text("BEGIN"))
+    try:
+        async with engine.begin() as conn:
+            await conn.execute(text("SET app.tenant = '1'"))
+    except exc.DBAPIError:
+        pass
+    async with alone.connect() as conn:
+        await conn.commit()
+        note(1, (await conn.execute(text("SELECT probe(1)"))).scalar())
+    async with AsyncSession(engine) as conn:
+        try:
+            await conn.execute(text("SET app.tenant = '1'"))
+        except exc.DBAPIError:
+            await conn.rollback()
+    async with alone.connect() as conn:
+        note(2, (await conn.execute(text("SELECT probe(2)"))).scalar())
+        await conn.execute(text("COMMIT"))
+    async with engine.connect() as conn:
+        await conn.execute(text("SELECT 1"))
+        note(3, (await conn.execute(text("SELECT probe(3)"))).scalar())
+        await conn.commit()
+        note(4, (await conn.execute(text("SELECT probe(4)"))).scalar())
+""",
 }
 _OVER_ASYNCPG = """
 import asyncio

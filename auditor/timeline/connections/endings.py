@@ -50,6 +50,9 @@ class Endings:
         before = self.database.state_of(key, state)
         if before.status is Status.CLOSED:
             return state
+        if before.is_refused:
+            # Whoever has not begun it sends nothing.
+            return state.connect(key, replace(before, under_way=False))
         if how == "commit":
             after, kept = change.commit(before, place)
             job = state.job.with_kept(kept, place, frame.calls).with_undone(after.undone)
@@ -159,6 +162,7 @@ class Endings:
             prepares_after=known.prepares_after,
             client_cursors=known.client_cursors,
             blind=known.blind,
+            refuses_begun=known.refuses_begun,
             settings=tuple(Setting(one.name, one.kept) for one in known.settings if one.kept.since == OPTION),
             user=known.user,
             root=known.root,

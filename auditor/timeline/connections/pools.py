@@ -66,6 +66,8 @@ class PoolInfo:
     user: str = ""
     #: What is under the driver only remembers what it has sent itself.
     blind: bool = False
+    #: What is under the driver begins nothing, and ends nothing, where the text of a statement has begun.
+    refuses_begun: bool = False
     #: Its connections commit each statement that writes, outside of begin().
     commits_writes: bool = False
     #: What it makes are sessions, which take their connections from the pool.
@@ -191,6 +193,7 @@ class Pools:
             prepares_after=info.prepares_after,
             client_cursors=info.client_cursors,
             blind=info.blind,
+            refuses_begun=info.refuses_begun,
             isolation=info.isolation,
             settings=info.startup,
             user=info.user,
@@ -215,6 +218,7 @@ class Pools:
             wrote=returned.wrote,
             snapshot=returned.snapshot,
             aborted_at=returned.aborted_at,
+            is_refused=returned.is_refused,
         )
 
     def _configured(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:

@@ -122,6 +122,7 @@ class Sessions:
             client_cursors=dbapi in driver.client_dbapis
             and (bool(known) or self.database.connecting.may_bind_in_client(driver, thing)),
             blind=dbapi in driver.blind_dbapis,
+            refuses_begun=dbapi in driver.refusing_dbapis,
             callbacks=(),
             single=alone or named == "StaticPool",
             root=self.walker.root,

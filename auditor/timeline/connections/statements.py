@@ -132,11 +132,9 @@ class Statements:
         autocommit = _autocommit(driver, connection)
         begins = driver is not None and driver.begins_by_itself and autocommit is not Autocommit.ON
         begins = begins and not connection.misled
-        if begins and autocommit is Autocommit.UNKNOWN and connection.status is Status.IDLE:
-            # Whether this begins a transaction is not known.
-            connection = replace(connection, status=Status.UNKNOWN)
-        elif begins and connection.status in (Status.IDLE, Status.UNKNOWN) and autocommit is Autocommit.OFF:
-            connection = change.begin(replace(connection, status=Status.IDLE), place)
+        if begins and connection.is_refused:
+            return self._refused(run, state)
+        connection = _begun(connection, autocommit, place) if begins else connection
         own = driver is not None and driver.own_transactions
         if own and not self.database.sessions.commits_writes(key, connection):
             connection = replace(connection, under_way=True)
@@ -162,6 +160,7 @@ class Statements:
             self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
         if begins and driver is not None and after.status is Status.IDLE:
             after = replace(after, misled=connection.blind or not driver.watches_status)
+        after = _begun_by_text(before, after) if autocommit is Autocommit.ON else after
         after = self._marked(run, statement, before, after, done.marks, place, state.job)
         if work and after.in_transaction and (after.pending or state.job.claims):
             after = after.marked(Mark(Deed.WORK, place))
@@ -178,6 +177,12 @@ class Statements:
             self.database.endings.refuse(driver, run.call.at(state))
             return []
         return [state]
+
+    def _refused(self, run: _Run, state: State) -> list[State]:
+        """The driver raises before it sends a statement: its transaction is open as it was, and not aborted."""
+        raised = self.walker.raised("sql", None, run.call.span, run.call.frame)
+        run.call.flow.raises.append((self.walker.failed(state, raised), raised))
+        return []
 
     def _fails(self, run: _Run, state: State, before: ConnectionState, place: Place) -> list[State]:
         """The edge of the statement that fails: it aborts the transaction it runs in."""
@@ -508,6 +513,21 @@ class _Run:
 def _is_awaited(call: Invocation) -> bool:
     """Whether the code waits for what a call gives."""
     return call.frame.function is not None and call.span in call.frame.function.awaited
+
+
+def _begun(connection: ConnectionState, autocommit: Autocommit, place: Place) -> ConnectionState:
+    """The connection where its driver has begun a transaction for a statement, or may have."""
+    if autocommit is Autocommit.UNKNOWN and connection.status is Status.IDLE:
+        return replace(connection, status=Status.UNKNOWN)
+    if autocommit is Autocommit.OFF and connection.status in (Status.IDLE, Status.UNKNOWN):
+        return change.begin(replace(connection, status=Status.IDLE), place)
+    return connection
+
+
+def _begun_by_text(before: ConnectionState, after: ConnectionState) -> ConnectionState:
+    """The same connection, and whether what is under its driver will have no part in the transaction it now has."""
+    begun = after.refuses_begun and after.in_transaction and not before.in_transaction
+    return replace(after, is_refused=True) if begun else after
 
 
 def _autocommit(driver: Driver | None, connection: ConnectionState) -> Autocommit:

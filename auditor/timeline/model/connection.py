@@ -133,6 +133,10 @@ class ConnectionState:
     pipeline: bool = False
     #: What is under the driver only remembers what it has sent itself.
     blind: bool = False
+    #: What is under the driver begins nothing, and ends nothing, where the text of a statement has begun.
+    refuses_begun: bool = False
+    #: And that is how this transaction was begun, in autocommit.
+    is_refused: bool = False
     #: The driver takes a transaction to be open that the text of a statement has ended, and begins no other.
     misled: bool = False
     #: A transaction of the driver's own is under way, whatever the server says.
@@ -265,6 +269,7 @@ def _ended(state: ConnectionState, undone: tuple[Mark, ...]) -> ConnectionState:
         aborted_by_books=False,
         lent=None,
         doomed=False,
+        is_refused=False,
     )
 
 
