@@ -261,7 +261,8 @@ _KEYS = (
 
 def _is_key(word: str) -> bool:
     folded = word.lower().replace("-", "").replace("_", "")
-    return "idempot" in folded or "dedup" in folded or folded in ("nonce", "reference") or folded.endswith(_KEYS)
+    one = folded.removesuffix("s")
+    return "idempot" in folded or "dedup" in folded or one in ("nonce", "reference") or one.endswith(_KEYS)
 
 
 def _holds_key(value: Value, deep: int) -> bool:

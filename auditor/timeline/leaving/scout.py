@@ -107,7 +107,7 @@ class Scout:
         self.walker.database.used += 1
         if not self._matters(call.state):
             return call.state
-        keyed = is_keyed(call.everything, call.named)
+        keyed = is_keyed(call.everything, (*call.named, *_as_parameters(callee, call)))
         tells = reach.hands_over and self._is_sent_at_once(callee) and tells_row(call.everything)
         return self._note(_Met(call.place, name, reach, call.frame.calls, keyed, tells), call)
 
@@ -294,6 +294,14 @@ class Scout:
             found, self._found = self._found, outer
         depth = len(inner.calls)
         return tuple(dict.fromkeys(met._replace(calls=met.calls[depth:]) for met in found))
+
+
+def _as_parameters(callee: Value, call: Invocation) -> Keywords:
+    """The arguments of a task that is sent, by the names that its own parameters give them."""
+    if not isinstance(callee, Bound) or not isinstance(callee.receiver, Function):
+        return ()
+    parameters = (one.name for one in callee.receiver.info.node.parameters if one.name != "self")
+    return tuple(zip(parameters, call.positional, strict=False))
 
 
 def _claims(connection: ConnectionState) -> bool:
