@@ -201,7 +201,9 @@ def taking(body: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "body", [NOTES, NOTES_OF_SOME, HANDED_ON, SWEEPS], ids=["notes", "notes of some", "handed on", "sweeps"]
+    "body",
+    [NOTES, NOTES_OF_SOME, HANDED_ON, SWEEPS],
+    ids=["notes", "notes of some", "handed on", "sweeps"],
 )
 def test_what_takes_a_job_is_not_its_work(tmp_path: Path, body: str) -> None:
     assert {"TA302", "TA407"}.isdisjoint(one.partition(" ")[0] for one in codes(tmp_path, taking(body)))
@@ -214,6 +216,39 @@ def test_what_takes_a_job_is_not_its_work(tmp_path: Path, body: str) -> None:
 )
 def test_work_in_the_transaction_of_the_claim(tmp_path: Path, body: str, code: str) -> None:
     assert code in [one.partition(" ")[0] for one in codes(tmp_path, taking(body))]
+
+
+QUEUE = """
+    from psycopg_pool import ConnectionPool
+
+    LEASE = (
+        "UPDATE jobs SET status = 'running', locked_until = now() + interval '1 minute' WHERE id ="
+        " (SELECT id FROM jobs WHERE status = 'queued' LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id, body"
+    )
+
+    class Queue:
+        def __init__(self, pool: ConnectionPool, load, dump, run) -> None:
+            self.pool, self._load, self._dump, self._run = pool, load, dump, run
+
+        def take(self):
+            with self.pool.connection() as conn:
+                job = conn.execute(LEASE).fetchone()
+                return {call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "works"),
+    [
+        ("self._load(job[1])", False),
+        ("self._dump({'body': self._load(job[1])})", False),
+        ("self._run(job[1])", True),
+        ("job, self._load(job[1]) and self._run(job)", True),
+    ],
+    ids=["reads it", "writes it down", "works on it", "reads it first"],
+)
+def test_reading_what_a_job_asks_for_is_not_its_work(tmp_path: Path, call: str, works: bool) -> None:
+    assert bool(found(tmp_path, QUEUE.replace("{call}", call), "TA407")) is works
 
 
 BATCH = """

@@ -47,6 +47,11 @@ _NO_WORK = _LOGS | _KEEPS | MAKES
 _HANDS_ON = frozenset({"put_nowait"})
 #: Verbs for doing what a job asks for, whatever comes of it.
 _WORKS = frozenset({"run", "execute", "handle", "process", "perform", "work", "call", "invoke", "dispatch", "apply"})
+#: Verbs for reading what a job asks for, and for writing it down, where what comes of it is wanted.
+_CONVERTS = frozenset(
+    {"load", "loads", "decode", "deserialize", "deserialise", "unpickle", "parse"}
+    | {"dump", "dumps", "encode", "serialize", "serialise", "pickle"}
+)
 
 
 class Unseen:
@@ -158,6 +163,8 @@ class Unseen:
         name = called_name(callee).removesuffix("()")
         if name in SENDING or name.rpartition(".")[2] in _HANDS_ON:
             return False  # another process or task works on it, and may count it
+        if isinstance(callee, Unknown) and _only_converts(callee) and call.span != self.walker.for_effect:
+            return False
         if isinstance(callee, Unknown) or _does_work(callee) or _leaves(callee):
             return True
         makes = isinstance(callee, Function) and callee.info.gives_value
@@ -173,6 +180,11 @@ def _leaves(callee: Value) -> bool:
     """Whether what is called leaves the process, and is work whatever it answers."""
     name = dotted(callee)
     return name is not None and outside(name) is not None
+
+
+def _only_converts(callee: Unknown) -> bool:
+    """Whether what is called says by its name that it makes something of what it is given: `self._load(payload)`."""
+    return callee.called.strip("_").split("_")[0] in _CONVERTS
 
 
 def _does_work(callee: Value) -> bool:
