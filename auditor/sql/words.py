@@ -305,7 +305,7 @@ _STATES = {
         unsent undelivered unpublished""",
     "running": """running processing in_progress inprogress started executing claimed locked leased working picked
         acquired doing busy reserved in_flight inflight dispatched picked_up progress in_process ongoing underway
-        sending delivering publishing""",
+        sending delivering publishing dispatching relaying forwarding emitting submitting handling consuming""",
     "active": "active assigned consumed",
     "done": """done completed complete succeeded success successful finished processed published sent delivered ok
         acked acknowledged""",

@@ -23,6 +23,8 @@ from psycopg.pq import TransactionStatus
 from auditor.drivers import django_tenants
 from auditor.drivers.django import DRIVER
 from auditor.drivers.model import Act, Thing
+from auditor.timeline.computing import dialects
+from auditor.timeline.model.values import TRUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,6 +93,14 @@ def status() -> TransactionStatus:
 def fail() -> None:
     with pytest.raises(DatabaseError):
         run("SELECT 1 / 0")
+
+
+def test_the_row_locks_that_its_features_tell_of_are_all_there(conn: Any) -> None:
+    told = [name for name in dir(conn.features) if name.startswith("has_select_for_")]
+    assert len(told) >= 4
+    for name in told:
+        assert getattr(conn.features, name) is True
+        assert dialects.feature(name) == TRUE
 
 
 def test_a_statement_outside_a_block_is_its_own_transaction(conn: Any) -> None:

@@ -213,3 +213,54 @@ def test_what_a_row_does_to_itself_is_saved_with_it(tmp_path: Path, worker: str,
     """A method of the model that only sets attributes is followed: it is no work, and what it sets is what is saved."""
     files = {"app/__init__.py": "", "app/models.py": OWN_METHODS, "app/worker.py": worker}
     assert [one.code for one in find(tmp_path, files)] == codes
+
+
+OUTBOX = """
+    from datetime import timedelta
+
+    from django.db import connection, models, transaction
+    from django.db.models import Q
+    from django.utils import timezone
+
+
+    class Event(models.Model):
+        class Status(models.TextChoices):
+            PENDING = "pending"
+            DISPATCHING = "dispatching"
+            PUBLISHED = "published"
+
+        status = models.CharField(max_length=20, choices=Status.choices)
+        attempts = models.IntegerField(default=0)
+        started_at = models.DateTimeField(null=True)
+
+
+    def claim(limit):
+        stale = Q(status=Event.Status.DISPATCHING, started_at__lte=timezone.now() - timedelta(minutes=5))
+        with transaction.atomic():
+            found = Event.objects.filter(Q(status=Event.Status.PENDING) | stale, attempts__lt=5).order_by("id")
+            {locks}
+            events = list(found[:limit])
+            for event in events:
+                event.status = Event.Status.DISPATCHING
+                event.attempts += 1
+                event.started_at = timezone.now()
+                event.save()
+        return events
+
+
+    def publish(send, limit):
+        for event in claim(limit):
+            send(event)
+            Event.objects.filter(pk=event.pk).update(status=Event.Status.PUBLISHED)
+"""
+LOCKS = {
+    "where the database can": """if connection.features.has_select_for_update:
+                found = found.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)""",
+    "always": "found = found.select_for_update(skip_locked=True)",
+}
+
+
+@pytest.mark.parametrize("locks", LOCKS.values(), ids=LOCKS.keys())
+def test_a_part_of_a_query_that_is_locked_in_a_branch(tmp_path: Path, locks: str) -> None:
+    found = find(tmp_path, {"outbox.py": textwrap.dedent(OUTBOX.replace("{locks}", locks))})
+    assert {one.code for one in found if one.code in ("TA402", "TA409")} == {"TA402"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from auditor.sql.meaning import hole
-from auditor.timeline.model.values import Bound, Items, Pool, Text, Unknown, Value
+from auditor.timeline.model.values import TRUE, Bound, Items, Pool, Text, Unknown, Value
 
 _POSTGRES = ("postgres", "cockroach")
 _OTHERS = ("sqlite", "mysql", "mariadb", "oracle", "mssql", "duckdb")
@@ -44,6 +44,11 @@ def answered(called: str) -> bool | None:
     if asks not in _ASKS or (of_what and of_what not in _OF_WHAT):
         return None
     return True if database in _OWN_NAMES else False if database in _OTHERS else None
+
+
+def feature(name: str) -> Value | None:
+    """What Django's `connection.features` tells of the row locks of PostgreSQL, which has them all; None of others."""
+    return TRUE if name.startswith("has_select_for_") else None
 
 
 def tells_database(value: Value) -> bool:

@@ -154,11 +154,14 @@ class Evaluator:
     def _subscript(self, node: nodes.Subscript, state: State, frame: Frame, flow: Flow) -> Results:
         results: Results = []
         for after, (value, key) in self.each((node.value, node.key), state, frame, flow):
-            if isinstance(value, Query):
-                call = Invocation((), (), after, frame, flow, node.span)
-                results.extend(self.walker.models.taken(value, node.key, key, call))
-            else:
-                item = either([self._item(parts_of(option), key) for option in options_of(value)])
+            options = options_of(value)
+            others = [option for option in options if not isinstance(option, Query)]
+            for query in options:
+                if isinstance(query, Query):
+                    call = Invocation((), (), after, frame, flow, node.span)
+                    results.extend(self.walker.models.taken(query, node.key, key, call))
+            if others:
+                item = either([self._item(parts_of(option), key) for option in others])
                 if item == UNKNOWN:
                     item = self.walker.scratch.item(node, key, after) or item
                 if item == UNKNOWN:

@@ -9,6 +9,7 @@ from auditor import drivers
 from auditor.program.tree import descend
 from auditor.python import nodes
 from auditor.sql.words import is_status, state_called, words
+from auditor.timeline.computing import dialects
 from auditor.timeline.mappers import orm
 from auditor.timeline.mappers.synonyms import stands_for
 from auditor.timeline.model import rendered
@@ -123,7 +124,7 @@ class Objects:
             return receiver  # a member of an enumeration stands for its value
         if name == "state" and isinstance(receiver, Bound) and receiver.name == "app":
             return self.walker.library.application_state()
-        return self.walker.mapper.attribute(receiver, name) or Bound(receiver, name)
+        return self.walker.mapper.attribute(receiver, name) or dialects.feature(name) or Bound(receiver, name)
 
     def _member(self, receiver: Value, name: str, state: State, frame: Frame, flow: Flow, span: nodes.Span) -> Results:
         found = self._found(receiver, name, state, frame, flow, span)
