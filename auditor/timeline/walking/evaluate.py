@@ -154,12 +154,11 @@ class Evaluator:
     def _subscript(self, node: nodes.Subscript, state: State, frame: Frame, flow: Flow) -> Results:
         results: Results = []
         for after, (value, key) in self.each((node.value, node.key), state, frame, flow):
-            options = options_of(value)
-            others = [option for option in options if not isinstance(option, Query)]
-            for query in options:
-                if isinstance(query, Query):
-                    call = Invocation((), (), after, frame, flow, node.span)
-                    results.extend(self.walker.models.taken(query, node.key, key, call))
+            queries = [option for option in options_of(value) if isinstance(option, Query)]
+            others = [option for option in options_of(value) if not isinstance(option, Query)]
+            for query in queries:
+                call = Invocation((), (), after, frame, flow, node.span)
+                results.extend(self.walker.models.taken(query, node.key, key, call))
             if others:
                 item = either([self._item(parts_of(option), key) for option in others])
                 if item == UNKNOWN:

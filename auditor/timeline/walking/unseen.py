@@ -184,7 +184,7 @@ def _leaves(callee: Value) -> bool:
 
 def _only_converts(callee: Unknown) -> bool:
     """Whether what is called says by its name that it makes something of what it is given: `self._load(payload)`."""
-    return callee.called.strip("_").split("_")[0] in _CONVERTS
+    return _verb(callee.called) in _CONVERTS
 
 
 def _does_work(callee: Value) -> bool:
@@ -192,4 +192,8 @@ def _does_work(callee: Value) -> bool:
     if not isinstance(callee, (Bound, Function)):
         return False
     name = callee.name if isinstance(callee, Bound) else callee.info.node.name
-    return name.strip("_").split("_")[0] in _WORKS
+    return _verb(name) in _WORKS
+
+
+def _verb(name: str) -> str:
+    return name.strip("_").split("_")[0]
