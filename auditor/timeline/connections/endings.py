@@ -50,7 +50,7 @@ class Endings:
         before = self.database.state_of(key, state)
         if before.status is Status.CLOSED:
             return state
-        if before.is_refused:
+        if before.is_barred_by_text:
             # Whoever has not begun it sends nothing.
             return state.connect(key, replace(before, under_way=False))
         if how == "commit":

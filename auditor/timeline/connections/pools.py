@@ -218,7 +218,7 @@ class Pools:
             wrote=returned.wrote,
             snapshot=returned.snapshot,
             aborted_at=returned.aborted_at,
-            is_refused=returned.is_refused,
+            begun_by_text=returned.begun_by_text,
         )
 
     def _configured(self, info: PoolInfo, key: Key, state: State, frame: Frame, span: nodes.Span) -> list[State]:

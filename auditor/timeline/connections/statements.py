@@ -132,8 +132,8 @@ class Statements:
         autocommit = _autocommit(driver, connection)
         begins = driver is not None and driver.begins_by_itself and autocommit is not Autocommit.ON
         begins = begins and not connection.misled
-        if begins and connection.is_refused:
-            return self._refused(run, state)
+        if begins and connection.is_barred_by_text:
+            return self._raises(run, state)
         connection = _begun(connection, autocommit, place) if begins else connection
         own = driver is not None and driver.own_transactions
         if own and not self.database.sessions.commits_writes(key, connection):
@@ -160,7 +160,8 @@ class Statements:
             self._fails(run, state.with_job(state.job.begun()) if work else state, tried, place)
         if begins and driver is not None and after.status is Status.IDLE:
             after = replace(after, misled=connection.blind or not driver.watches_status)
-        after = _begun_by_text(before, after) if autocommit is Autocommit.ON else after
+        by_text = autocommit is Autocommit.ON and after.in_transaction and not before.in_transaction
+        after = replace(after, begun_by_text=True) if by_text and after.refuses_begun else after
         after = self._marked(run, statement, before, after, done.marks, place, state.job)
         if work and after.in_transaction and (after.pending or state.job.claims):
             after = after.marked(Mark(Deed.WORK, place))
@@ -178,27 +179,21 @@ class Statements:
             return []
         return [state]
 
-    def _refused(self, run: _Run, state: State) -> list[State]:
-        """The driver raises before it sends a statement: its transaction is open as it was, and not aborted."""
+    def _raises(self, run: _Run, state: State) -> list[State]:
+        """The statement raises, and leaves this state: no other goes on."""
         raised = self.walker.raised("sql", None, run.call.span, run.call.frame)
         run.call.flow.raises.append((self.walker.failed(state, raised), raised))
         return []
 
     def _fails(self, run: _Run, state: State, before: ConnectionState, place: Place) -> list[State]:
         """The edge of the statement that fails: it aborts the transaction it runs in."""
-        call = run.call
-        raised = self.walker.raised("sql", None, call.span, call.frame)
-        failing = state.connect(run.key, change.abort(before, place))
-        call.flow.raises.append((self.walker.failed(failing, raised), raised))
-        return []
+        return self._raises(run, state.connect(run.key, change.abort(before, place)))
 
     def _breaks(self, run: _Run, state: State, before: ConnectionState, place: Place) -> None:
         """The edge of a statement that can only fail with its connection, which then has no next user."""
         after = change.rollback(before, place)
         job = state.job.with_undone(after.undone)
-        gone = self.database.endings.closed(run.key, state.connect(run.key, after).with_job(job))
-        raised = self.walker.raised("sql", None, run.call.span, run.call.frame)
-        run.call.flow.raises.append((self.walker.failed(gone, raised), raised))
+        self._raises(run, self.database.endings.closed(run.key, state.connect(run.key, after).with_job(job)))
 
     def _ended(
         self, run: _Run, state: State, before: ConnectionState, after: ConnectionState, how: str, place: Place
@@ -522,12 +517,6 @@ def _begun(connection: ConnectionState, autocommit: Autocommit, place: Place) ->
     if autocommit is Autocommit.OFF and connection.status in (Status.IDLE, Status.UNKNOWN):
         return change.begin(replace(connection, status=Status.IDLE), place)
     return connection
-
-
-def _begun_by_text(before: ConnectionState, after: ConnectionState) -> ConnectionState:
-    """The same connection, and whether what is under its driver will have no part in the transaction it now has."""
-    begun = after.refuses_begun and after.in_transaction and not before.in_transaction
-    return replace(after, is_refused=True) if begun else after
 
 
 def _autocommit(driver: Driver | None, connection: ConnectionState) -> Autocommit:

@@ -136,7 +136,7 @@ class ConnectionState:
     #: What is under the driver begins nothing, and ends nothing, where the text of a statement has begun.
     refuses_begun: bool = False
     #: And that is how this transaction was begun, in autocommit.
-    is_refused: bool = False
+    begun_by_text: bool = False
     #: The driver takes a transaction to be open that the text of a statement has ended, and begins no other.
     misled: bool = False
     #: A transaction of the driver's own is under way, whatever the server says.
@@ -192,6 +192,11 @@ class ConnectionState:
     def in_transaction(self) -> bool:
         return self.status in (Status.OPEN, Status.ABORTED)
 
+    @property
+    def is_barred_by_text(self) -> bool:
+        """Whether what is under the driver has no part in the transaction that is open, and refuses to work in it."""
+        return self.begun_by_text and self.in_transaction
+
     def setting(self, name: str) -> Setting:
         """The setting of that name; one never touched holds nothing, or something unknown on a connection given."""
         for setting in self.settings:
@@ -234,6 +239,7 @@ def begin(state: ConnectionState, place: Place, isolation: str = "") -> Connecti
         pending=(Mark(Deed.WORK, state.lent),) if state.lent is not None else (),
         undone=(),
         lent=None,
+        begun_by_text=False,
     )
 
 
@@ -269,7 +275,7 @@ def _ended(state: ConnectionState, undone: tuple[Mark, ...]) -> ConnectionState:
         aborted_by_books=False,
         lent=None,
         doomed=False,
-        is_refused=False,
+        begun_by_text=False,
     )
 
 

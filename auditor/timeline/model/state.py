@@ -348,13 +348,18 @@ def _joined_connections(one: State, other: State) -> dict[Key, ConnectionState] 
             continue
         if here is None or here.status is Status.CLOSED:
             joined[key] = there
-        elif (here.autocommit, here.misled) != (there.autocommit, there.misled):
+        elif _told_to_driver(here) != _told_to_driver(there):
             return None
         else:
             same = (here.status, here.savepoints, here.blocks) == (there.status, there.savepoints, there.blocks)
             either_ = replace(here, touched=here.touched or there.touched, wrote=here.wrote or there.wrote)
             joined[key] = either_ if same else replace(either_, status=Status.UNKNOWN, savepoints=())
     return joined
+
+
+def _told_to_driver(connection: ConnectionState) -> tuple[Autocommit, bool, bool]:
+    """What decides which transactions the driver begins and ends."""
+    return connection.autocommit, connection.misled, connection.is_barred_by_text
 
 
 def unsure(state: State) -> State:
